@@ -1,0 +1,80 @@
+"""A contract: what one operation promises, and the oracles that hold an implementation to it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import mlx_assay.conformance.contracts
+from mlx_assay.conformance.verdict import Verdict
+
+Arguments = Mapping[str, Any]
+"""Arguments of one call as oracles see them: row-contiguous NumPy arrays (ml_dtypes for bf16) and plain values."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A numbered promise, where it comes from, and the releases of the reference for which it holds."""
+
+    number: int
+    text: str
+    source: str
+    since: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One oracle's part in a contract.
+
+    `oracle` is the name of a module of mlx_assay.oracles; `compute` calls it and returns the expected output.
+    `conforms` is the lowest rung that an implementation must reach against it. For within-ulp, `ulps(arguments,
+    expected)` gives the allowed distance (an int, or an int64 array of the output's shape), and `rule` names why.
+    `applies` tells for which arguments the oracle has an opinion.
+    """
+
+    oracle: str
+    compute: Callable[[Arguments], np.ndarray]
+    conforms: Verdict = Verdict.SAME_VALUE
+    ulps: Callable[[Arguments, np.ndarray], int | np.ndarray] | None = None
+    rule: str = ""
+    applies: Callable[[Arguments], bool] = lambda arguments: True
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What one operation promises.
+
+    `parameters` are the names of the call's arguments, in order. `prepare` adds to the arguments what several
+    references share (such as the native logsumexp), once a subcase. `relaxations` are names from
+    conformance/relaxation.py. `explain(arguments, got, want, index)` says in a few words why a place differs.
+    The first reference is the primary one: the others are held against it too.
+    """
+
+    operation: str
+    summary: str
+    parameters: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    references: tuple[Reference, ...]
+    rules: tuple[Rule, ...]
+    relaxations: tuple[str, ...] = ("nan-any",)
+    prepare: Callable[[Arguments], Arguments] = lambda arguments: arguments
+    explain: Callable[[Arguments, np.ndarray, np.ndarray, tuple[int, ...]], str] = lambda *_: ""
+
+
+@cache
+def contracts() -> Mapping[str, Contract]:
+    """Every contract, by operation: the modules of mlx_assay.conformance.contracts that have a list CONTRACTS."""
+    found: dict[str, Contract] = {}
+    for module in pkgutil.iter_modules(mlx_assay.conformance.contracts.__path__, "mlx_assay.conformance.contracts."):
+        for contract in getattr(importlib.import_module(module.name), "CONTRACTS", ()):
+            if contract.operation in found:
+                raise ValueError(f"Expected one contract an operation but {contract.operation!r} has two")
+            found[contract.operation] = contract
+    return found
