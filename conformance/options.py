@@ -1,0 +1,80 @@
+"""What a run was asked for: the plugin's options and ini keys, read once and checked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+TIERS = ("quick", "full")
+DEFAULT_LIMIT = 60.0
+SERIAL_DISTRIBUTIONS = ("loadscope", "loadfile", "loadgroup", "each")
+"""Ways of xdist to spread items that lose or repeat results when a worker aborts (xdist 3.8)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """A run's options; `None` for implementation and executor means the built-in one and this machine's own."""
+
+    queries: tuple[str, ...] = ()
+    implementation: str | None = None
+    executor: str | None = None
+    tier: str = "quick"
+    seed: int = 0
+    report: str | None = None
+    limit: float = DEFAULT_LIMIT
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Options:
+        """Reads options first and ini keys second; ValueError says which value is wrong."""
+        return cls(
+            queries=tuple(config.getoption("mlx_assay_query") or config.getini("mlx_assay_query")),
+            implementation=_text(config, "implementation"),
+            executor=_text(config, "executor"),
+            tier=tier(_text(config, "tier") or "quick"),
+            seed=seed(_text(config, "seed") or "0"),
+            report=_text(config, "report"),
+            limit=limit(_text(config, "limit") or str(DEFAULT_LIMIT)),
+        )
+
+
+def _text(config: pytest.Config, name: str) -> str | None:
+    given = config.getoption(f"mlx_assay_{name}")
+    return str(given) if given is not None else config.getini(f"mlx_assay_{name}") or None
+
+
+def tier(text: str) -> str:
+    """One of TIERS."""
+    if text not in TIERS:
+        raise ValueError(f"Expected a tier, {' or '.join(TIERS)}, but got {text!r}")
+    return text
+
+
+def seed(text: str) -> int:
+    """A decimal integer in [0, 2^31): it is added to each case's own seed."""
+    if not (text.isascii() and text.isdigit() and int(text) < 2**31):
+        raise ValueError(f"Expected a seed, a whole number from 0 to 2147483647, but got {text!r}")
+    return int(text)
+
+
+def limit(text: str) -> float:
+    """Seconds a case may take."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"Expected a limit in seconds above 0 but got {text!r}")
+    return seconds
+
+
+def distribution(name: str) -> str:
+    """A way of xdist to spread cases over workers; ValueError for those that lose results."""
+    if name in SERIAL_DISTRIBUTIONS:
+        raise ValueError(
+            f"Expected --dist load or worksteal but got {name!r}: it loses or repeats cases when a worker aborts"
+        )
+    return name

@@ -1,0 +1,147 @@
+"""The pytest plugin: options, markers, and the controller that gathers records.
+
+It is imported in every run of pytest on a machine where mlx-assay is installed, so it imports nothing but pytest and
+two small modules, and does and prints nothing until a case of this suite is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mlx_assay.conformance.options import Options, distribution
+
+if TYPE_CHECKING:
+    from mlx_assay.conformance.session import Session
+
+PROPERTY = "mlx_assay"
+WORKER_PROPERTY = "mlx_assay_worker"
+CASE_MARK = "test_cases.py::test_case["
+FOLDER = Path(__file__).parent
+KEYS = {
+    "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
+    "executor": "metal or host (default: metal where there is one)",
+    "tier": "quick or full (default: quick)",
+    "seed": "whole number that draws a fresh set of cases (default: 0)",
+    "report": "file to write the report to",
+    "limit": "seconds that one case may take (default: 60)",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("mlx_assay", "mlx-assay: conformance of kernels")
+    query = "path glob with optional ?key=value, or a case id; may be given several times (default: every case)"
+    group.addoption("--mlx-assay-query", action="append", metavar="QUERY", help=query)
+    parser.addini("mlx_assay_query", query, type="linelist", default=[])
+    for name, text in KEYS.items():
+        group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
+        parser.addini(f"mlx_assay_{name}", text, default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
+    if hasattr(config, "workerinput"):
+        return
+    config.option.mlx_assay_dist = config.getoption("dist", "no")
+    if _asked(config):
+        try:
+            Options.of(config)
+            distribution(config.option.mlx_assay_dist)
+        except ValueError as error:
+            raise pytest.UsageError(f"mlx-assay: {error}") from None
+    config.pluginmanager.register(Controller(config), "mlx_assay_controller")
+
+
+def _asked(config: pytest.Config) -> bool:
+    """Whether an option or an argument of the command line points at this suite."""
+    given = ("query", *KEYS)
+    return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
+        _leads_here(argument, config) for argument in config.args
+    )
+
+
+def _leads_here(argument: str, config: pytest.Config) -> bool:
+    name = argument.partition("::")[0]
+    if config.getoption("pyargs", False) and name.startswith("mlx_assay"):
+        return True
+    path = (config.invocation_params.dir / name).resolve()
+    if path.is_relative_to(FOLDER):
+        return True
+    return FOLDER.is_relative_to(path) and "site-packages" not in FOLDER.relative_to(path).parts
+
+
+def is_case(node_id: str) -> bool:
+    """Whether a node id is one of a case."""
+    return CASE_MARK in node_id
+
+
+def case_id(node_id: str) -> str:
+    """The case id inside a node id."""
+    return node_id.partition(CASE_MARK)[2].removesuffix("]")
+
+
+class Controller:
+    """Gathers records where pytest reports, which with xdist is not where cases run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """Made when the first case shows up."""
+        if self._session is None:
+            from mlx_assay.conformance.session import Session
+
+            self._session = Session(Options.of(self.config))
+        return self._session
+
+    def pytest_report_header(self) -> list[str]:
+        if not _asked(self.config):
+            return []
+        from mlx_assay.conformance.summary import header
+
+        return header(Options.of(self.config))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._declare(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:
+        self._declare(ids)
+
+    def _declare(self, node_ids: Iterable[str]) -> None:
+        cases = [case_id(node_id) for node_id in node_ids if is_case(node_id)]
+        if cases and not self.config.getoption("collectonly"):
+            self.session.declare(cases)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not is_case(report.nodeid):
+            return
+        properties = dict(report.user_properties)
+        if worker := properties.get(WORKER_PROPERTY):
+            self.session.learn(str(worker))
+        if record := properties.get(PROPERTY):
+            self.session.add(str(record))
+        elif report.failed:
+            self.session.lose(case_id(report.nodeid), report.when == "???", report.longreprtext)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._session is None:
+            return
+        code = self._session.finish()
+        if code and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._session is None:
+            return
+        from mlx_assay.conformance.summary import closing
+
+        terminalreporter.section("mlx-assay")
+        for line in closing(self._session.report(), self._session.path):
+            terminalreporter.write_line(line)
