@@ -1,0 +1,10 @@
+"""The Metal text that stands beside the launchers."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def metal_text(name: str) -> str:
+    """The text of `name`.metal in this package."""
+    return files("mlx_assay.impl.kernels").joinpath(f"{name}.metal").read_text(encoding="utf-8")
