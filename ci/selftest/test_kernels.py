@@ -1,0 +1,185 @@
+"""The kernels beyond what cases can see: memory, traces, both NaN rules, copies at the call, and errors."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from mlx_assay import impl
+from mlx_assay.impl import executors
+from mlx_assay.impl.kernels import normalized_argmax as argmax_module
+from mlx_assay.impl.kernels import token_bitmask as bitmask_module
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.fixture(autouse=True)
+def _host() -> Iterator[None]:
+    with executors.use("host"):
+        yield
+
+
+def rows_of(*values: float, dtype: mx.Dtype = mx.float32) -> mx.array:
+    return mx.array([values], dtype=dtype)
+
+
+def expected_id(logits: list[float], lse: float, nan_first: bool) -> int:
+    """The rule spelled out in float32: the first NaN wins or none does, then the lowest id of the greatest score."""
+    with np.errstate(invalid="ignore"):
+        scores = np.float32(logits) - np.float32(lse)
+    if nan_first and np.isnan(scores).any():
+        return int(np.isnan(scores).argmax())
+    numbers = np.where(np.isnan(scores), -INF, scores)
+    return int(numbers.argmax()) if numbers.max() > -INF else 0
+
+
+@pytest.mark.parametrize("nan_first", [False, True])
+@pytest.mark.parametrize("lse", [0.5, INF, -INF, NAN])
+def test_both_nan_rules(monkeypatch: pytest.MonkeyPatch, nan_first: bool, lse: float) -> None:
+    monkeypatch.setattr(argmax_module, "nan_first", lambda: nan_first)
+    values = [1.0, NAN, INF, -INF, 7.0]
+    for logits in [[values[(start + i * step) % 5] for i in range(4)] for start in range(5) for step in (1, 2, 3, 4)]:
+        got = impl.argmax_given(rows_of(*logits), rows_of(lse)).item()
+        assert got == expected_id(logits, lse, nan_first), (logits, lse)
+
+
+def test_nan_rule_across_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = np.zeros((1, 5000), np.float32)
+    logits[0, [1500, 4999]] = 9, NAN
+    for nan_first, want in ((True, 4999), (False, 1500)):
+        monkeypatch.setattr(argmax_module, "nan_first", lambda rule=nan_first: rule)
+        assert impl.argmax_given(mx.array(logits), mx.array([[1.0]])).item() == want
+
+
+@pytest.mark.parametrize(("version", "first"), [("0.32.2", False), ("0.32.3", True), ("0.33.0.dev2026", True)])
+def test_nan_rule_follows_the_installed_version(monkeypatch: pytest.MonkeyPatch, version: str, first: bool) -> None:
+    monkeypatch.setattr(argmax_module.importlib.metadata, "version", lambda _: version)
+    assert argmax_module.nan_first.__wrapped__() is first
+
+
+def test_no_array_of_scores() -> None:
+    logits = mx.random.normal((8, 262144))
+    mx.eval(logits)
+
+    def peak(function) -> int:
+        mx.clear_cache()
+        mx.reset_peak_memory()
+        before = mx.get_active_memory()
+        mx.eval(function(logits))
+        return mx.get_peak_memory() - before
+
+    stock = peak(lambda x: mx.argmax(x - mx.logsumexp(x, axis=-1, keepdims=True), axis=-1))
+    assert stock >= logits.nbytes
+    assert peak(impl.normalized_argmax) < logits.nbytes / 16
+
+
+def test_kernels_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(argmax_module, "_kernels", refuse)
+    monkeypatch.setattr(bitmask_module, "_kernel", refuse)
+    x = mx.zeros((2, 8))
+    for call in (
+        lambda: impl.normalized_argmax(x),
+        lambda: impl.argmax_given(x, mx.zeros((2, 1))),
+        lambda: impl.apply_token_bitmask(x, np.zeros(1, np.int32)),
+    ):
+        with pytest.raises(ZeroDivisionError):
+            call()
+    assert impl.normalized_argmax(mx.array([[1, 3, 2]])).tolist() == [1]
+
+
+@pytest.mark.parametrize("shapeless", [False, True])
+def test_traces_take_native_operations(shapeless: bool) -> None:
+    select = mx.compile(impl.normalized_argmax, shapeless=shapeless)
+    bits = np.array([0b1010], np.int32)
+    mask = mx.compile(lambda x: impl.apply_token_bitmask(x, bits), shapeless=shapeless)
+    for rows in (1, 3):
+        x = mx.array(np.tile(np.float32([0, 1, 5, 2]), (rows, 1)))
+        assert select(x).tolist() == [2] * rows
+        assert mask(x).tolist() == [[-INF, 1, -INF, 2]] * rows
+
+
+def test_bits_are_copied_at_the_call() -> None:
+    bits = np.array([1], np.int32)
+    masked = impl.apply_token_bitmask(mx.ones((1, 4)), bits)
+    bits[:] = 0
+    assert masked.tolist() == [[1, -INF, -INF, -INF]]
+
+
+@pytest.mark.parametrize(
+    "bits", [[1], None, 1, np.ones(1, np.int64), np.ones(1, np.uint32), np.ones(1, ">i4"), mx.ones(1)]
+)
+def test_bits_of_another_type_are_refused(bits: object) -> None:
+    with pytest.raises(TypeError, match="int32 array of NumPy, torch or MLX"):
+        impl.apply_token_bitmask(mx.zeros((1, 4)), bits)
+
+
+def test_logits_that_cannot_be_masked() -> None:
+    bits = np.ones(1, np.int32)
+    for logits in (
+        mx.zeros((0, 4)),
+        mx.zeros((2, 0)),
+        mx.array(1.0),
+        mx.zeros((1, 4), mx.int32),
+        mx.zeros((1, 4), mx.complex64),
+    ):
+        with pytest.raises(ValueError, match="Expected logits"):
+            impl.apply_token_bitmask(logits, bits)
+    with pytest.raises(ValueError, match="one mask for every row"):
+        impl.apply_token_bitmask(mx.zeros((1, 4)), bits.reshape(1, 1))
+
+
+def test_more_elements_than_an_index_holds() -> None:
+    too_many = mx.broadcast_to(mx.zeros((1, 1), mx.float16), (2**16, 2**15))
+    with pytest.raises(ValueError, match=re.escape("2^31 - 1")):
+        impl.apply_token_bitmask(too_many, np.ones(1, np.int32))
+
+
+def test_logits_without_a_vocabulary() -> None:
+    for call in (impl.normalized_argmax, lambda x: impl.argmax_given(x, x)):
+        with pytest.raises(ValueError, match="0-d"):
+            call(mx.array(1.0))
+    for shape in ((0,), (0, 5), (3, 0)):
+        with pytest.raises(ValueError, match="."):
+            mx.argmax(mx.logsumexp(mx.zeros(shape), axis=-1, keepdims=True), axis=-1)
+        with pytest.raises(ValueError, match="."):
+            impl.normalized_argmax(mx.zeros(shape))
+
+
+def test_lse_of_another_shape_or_dtype() -> None:
+    for lse in (mx.zeros((2,)), mx.zeros((1, 1)), mx.zeros((2, 1), mx.float16)):
+        with pytest.raises(ValueError, match="Expected lse of shape"):
+            impl.argmax_given(mx.zeros((2, 4)), lse)
+
+
+def primitives(array: mx.array) -> list[str]:
+    text = io.StringIO()
+    mx.export_to_dot(text, array)
+    return re.findall(r'label ="(\w+)"', text.getvalue())
+
+
+def test_softcap_traces() -> None:
+    x = mx.ones(8, mx.bfloat16)
+    mx.eval(x)
+    fused = primitives(impl.compiled_logit_softcap(x, 30.0))
+    assert len(fused) == 1
+    assert re.fullmatch(r"Compiled(Broadcast)*Divide(Broadcast)*Tanh(Broadcast)*Multiply", fused[0])
+    apart = [name for name in primitives(impl.logit_softcap(x, 30.0)) if name != "Broadcast"]
+    assert sorted(apart) == ["Divide", "Multiply", "Tanh"]
+
+
+@pytest.mark.parametrize("softcap", [impl.logit_softcap, impl.compiled_logit_softcap])
+def test_caps_that_are_no_numbers(softcap) -> None:
+    for cap in (mx.array(30.0), np.float32(30), "30", None, True):
+        with pytest.raises(TypeError, match="Expected cap as a Python number"):
+            softcap(mx.ones(4), cap)
+    with pytest.raises(TypeError, match="Expected x of"):
+        softcap(mx.ones(4, mx.int32), 30.0)
