@@ -34,7 +34,7 @@ def compiled_logit_softcap(x: mx.array, cap: float) -> mx.array:
 
 
 def logit_softcap(x: mx.array, cap: float) -> mx.array:
-    """tanh(x / cap) * cap as three separate operations, as mlx-lm's gemma2 has it; otherwise as compiled_logit_softcap."""
+    """tanh(x / cap) * cap as three separate operations, as mlx-lm's gemma2 has it; see compiled_logit_softcap."""
     return _softcap(x, _number(x, cap))
 
 

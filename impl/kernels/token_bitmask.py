@@ -28,9 +28,9 @@ LARGEST_SIZE = 2**31 - 1
 def apply_token_bitmask(logits: mx.array, bits: np.ndarray | torch.Tensor | mx.array) -> mx.array:
     """Adds 0 to every logit whose bit is set and -inf to the others; one mask serves every row.
 
-    The bit of token `id` is bit `id % 32` of word `id // 32`. Missing words reject, surplus words are ignored. The sum is
-    kept as it is: a rejected NaN or +inf becomes NaN, an allowed -0 becomes +0. The words are copied during the call, so
-    that a grammar matcher may change them before the result is evaluated.
+    The bit of token `id` is bit `id % 32` of word `id // 32`. Missing words reject, surplus words are ignored. The sum
+    is kept as it is: a rejected NaN or +inf becomes NaN, an allowed -0 becomes +0. The words are copied during the
+    call, so that a grammar matcher may change them before the result is evaluated.
 
     Args:
         logits: [..., V] of bf16, f16 or f32, in any layout, of 1 to 2^31 - 1 elements.
