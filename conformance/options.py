@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import pytest
 
-TIERS = ("quick", "full")
+TIERS: tuple[Literal["quick", "full"], ...] = ("quick", "full")
+"""As in mlx_assay.fixtures.kind, which is too heavy to import for this."""
 DEFAULT_LIMIT = 60.0
 SERIAL_DISTRIBUTIONS = ("loadscope", "loadfile", "loadgroup", "each")
 """Ways of xdist to spread items that lose or repeat results when a worker aborts (xdist 3.8)."""
@@ -22,7 +23,7 @@ class Options:
     queries: tuple[str, ...] = ()
     implementation: str | None = None
     executor: str | None = None
-    tier: str = "quick"
+    tier: Literal["quick", "full"] = "quick"
     seed: int = 0
     report: str | None = None
     limit: float = DEFAULT_LIMIT
@@ -46,11 +47,12 @@ def _text(config: pytest.Config, name: str) -> str | None:
     return str(given) if given is not None else config.getini(f"mlx_assay_{name}") or None
 
 
-def tier(text: str) -> str:
+def tier(text: str) -> Literal["quick", "full"]:
     """One of TIERS."""
-    if text not in TIERS:
-        raise ValueError(f"Expected a tier, {' or '.join(TIERS)}, but got {text!r}")
-    return text
+    for known in TIERS:
+        if text == known:
+            return known
+    raise ValueError(f"Expected a tier, {' or '.join(TIERS)}, but got {text!r}")
 
 
 def seed(text: str) -> int:

@@ -8,17 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from mlx_assay.conformance.options import Options, distribution
 
 if TYPE_CHECKING:
+    from mlx_assay.conformance.record import Record
+    from mlx_assay.conformance.report import Report
     from mlx_assay.conformance.session import Session
 
+
+class Screen(Protocol):
+    """Who shows a run while it lasts, in place of pytest's own progress."""
+
+    def started(self, declared: int) -> None: ...
+
+    def judged(self, record: Record) -> None: ...
+
+    def finished(self, report: Report) -> None: ...
+
+
+SCREEN = pytest.StashKey[Screen]()
 PROPERTY = "mlx_assay"
 WORKER_PROPERTY = "mlx_assay_worker"
+CRASHED = "???"
+"""The phase that xdist names in its report of an item whose worker died."""
 CASE_MARK = "test_cases.py::test_case["
 FOLDER = Path(__file__).parent
 KEYS = {
@@ -88,6 +104,7 @@ class Controller:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self.screen = config.stash.get(SCREEN, None)
         self._session: Session | None = None
 
     @property
@@ -96,7 +113,7 @@ class Controller:
         if self._session is None:
             from mlx_assay.conformance.session import Session
 
-            self._session = Session(Options.of(self.config))
+            self._session = Session(Options.of(self.config), self.screen.judged if self.screen else None)
         return self._session
 
     def pytest_report_header(self) -> list[str]:
@@ -116,7 +133,17 @@ class Controller:
     def _declare(self, node_ids: Iterable[str]) -> None:
         cases = [case_id(node_id) for node_id in node_ids if is_case(node_id)]
         if cases and not self.config.getoption("collectonly"):
+            before = self.session.declared
             self.session.declare(cases)
+            if self.screen and self.session.declared != before:
+                self.screen.started(self.session.declared)
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Keeps pytest from writing of a case that the screen writes of; a fault of the judge stays pytest's to tell."""
+        if self.screen is None or not is_case(report.nodeid):
+            return None
+        told = not report.failed or report.when == CRASHED or PROPERTY in dict(report.user_properties)
+        return ("" if told else "failed", "", "")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not is_case(report.nodeid):
@@ -127,21 +154,24 @@ class Controller:
         if record := properties.get(PROPERTY):
             self.session.add(str(record))
         elif report.failed:
-            self.session.lose(case_id(report.nodeid), report.when == "???", report.longreprtext)
+            self.session.lose(case_id(report.nodeid), report.when == CRASHED, report.longreprtext)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._session is None:
             return
-        code = self._session.finish()
-        if code and session.exitstatus == pytest.ExitCode.OK:
+        report = self._session.finish()
+        if self.screen:
+            self.screen.finished(report)
+        if report.exit_code and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._session is None:
+        if self._session is None or self.screen:
             return
-        from mlx_assay.conformance.summary import closing
+        from mlx_assay.conformance.summary import closing, worst
 
+        report = self._session.report()
         terminalreporter.section("mlx-assay")
-        for line in closing(self._session.report(), self._session.path):
+        for line in (*worst(report), *closing(report, self._session.path)):
             terminalreporter.write_line(line)

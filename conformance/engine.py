@@ -1,0 +1,109 @@
+"""The engine of `mlx-assay run`: pytest, alone with this plugin, whatever the configuration where it is started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.plugin import FOLDER, SCREEN, Screen
+
+RESTARTS = 50
+"""Workers that may be replaced in a run: above zero, lest cases be lost, and bounded, lest it never end."""
+MOST_WORKERS = 4
+CASES_A_WORKER = 8
+"""A worker takes a second or two to start, so a handful of cases runs in this process."""
+
+
+class Seat:
+    """Hands the screen to the plugin."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[SCREEN] = self._screen
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Silences xdist's own lines about its workers, on which no option has an effect."""
+        session.config.pluginmanager.unregister(name="terminaldistreporter")
+
+
+def workers(executor: str, cases: int) -> int:
+    """How many processes judge by default: the cores up to four, one where a GPU is shared, none for few cases."""
+    if cases < CASES_A_WORKER:
+        return 0
+    if executor == "metal":
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS, cases // CASES_A_WORKER)
+
+
+def arguments(options: Options, count: int, junit: str | None, folder: Path) -> list[str]:
+    """The command line of pytest; `folder` takes the configuration that keeps others out."""
+    configuration = folder / "pytest.ini"
+    configuration.write_text("[pytest]\njunit_family = xunit2\njunit_suite_name = mlx-assay\n")
+    given = {
+        "--mlx-assay-implementation": options.implementation,
+        "--mlx-assay-executor": options.executor,
+        "--mlx-assay-tier": options.tier,
+        "--mlx-assay-seed": str(options.seed),
+        "--mlx-assay-report": options.report,
+        "--mlx-assay-limit": repr(options.limit),
+    }
+    spread = ["-p", "xdist.plugin", "-n", str(count), "--dist", "worksteal", f"--max-worker-restart={RESTARTS}"]
+    return [
+        *("-c", str(configuration), f"--rootdir={FOLDER}", "--import-mode=importlib"),
+        *(
+            "-p",
+            "mlx_assay.conformance.plugin",
+            "-p",
+            "no:cacheprovider",
+            "-qq",
+            "-rN",
+            "--tb=short",
+            "--disable-warnings",
+        ),
+        *(spread if count else ()),
+        *(f"--mlx-assay-query={query}" for query in options.queries),
+        *(f"{name}={value}" for name, value in given.items() if value is not None),
+        *([f"--junitxml={junit}"] if junit else ()),
+        str(FOLDER / "test_cases.py"),
+    ]
+
+
+def run(options: Options, count: int, junit: str | None, screen: Screen) -> int:
+    """Runs the cases; returns pytest's status. SIGTERM ends it as Ctrl-C does: with a report of what was executed."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    if count > 1:
+        # One thread a worker: pools of several workers on the same cores wait for each other.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
+        return int(pytest.main(arguments(options, count, junit, Path(folder)), plugins=[Seat(screen)]))
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Turns SIGTERM and SIGHUP into KeyboardInterrupt."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    numbers = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,47 @@
+"""The environment: interpreter, machine, and the versions of every package that a verdict depends on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from mlx_assay.conformance.report import Environment
+
+PACKAGES = (
+    "mlx-assay",
+    "mlx",
+    "mlx-cpu",
+    "mlx-metal",
+    "mlx-lm",
+    "xgrammar",
+    "torch",
+    "numpy",
+    "ml_dtypes",
+    "mpmath",
+    "msgspec",
+    "hypothesis",
+    "pytest",
+    "pytest-xdist",
+    "ziglang",
+)
+
+
+def packages() -> dict[str, str]:
+    """Versions of PACKAGES by distribution, those that are not installed left out; nothing is imported."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def environment() -> Environment:
+    """What can be told without importing MLX; device and oracles are added by who knows them."""
+    return Environment(
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        platform=platform.platform(),
+        machine=platform.machine(),
+        packages=packages(),
+    )

@@ -1,0 +1,43 @@
+"""The refusal: why a command does nothing, and the exit code that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE, EXIT_USAGE
+
+
+class Refusal(Exception):
+    """A message for the person at the command line, and the exit code."""
+
+    def __init__(self, message: str, code: int = EXIT_USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turns what a selection raises for wrong requests into refusals."""
+    from mlx_assay.conformance.query import QueryError
+    from mlx_assay.conformance.selection import NothingSelected
+
+    try:
+        yield
+    except QueryError as error:
+        raise Refusal(str(error)) from error
+    except NothingSelected as error:
+        raise Refusal(str(error), EXIT_INCOMPLETE) from error
+
+
+def checked_executor(name: str | None) -> str:
+    """The executor's name, this machine's own for None; Refusal for one that is unknown or cannot run here."""
+    from mlx_assay.impl import executors
+
+    if name is None:
+        return str(executors.current())
+    if name not in executors.NAMES:
+        raise Refusal(f"Expected an executor, {' or '.join(executors.NAMES)}, but got {name!r}")
+    if reason := executors.available(name):
+        raise Refusal(f"Executor {name!r} cannot run here: {reason}", EXIT_INCOMPLETE)
+    return name

@@ -1,0 +1,168 @@
+"""The report: one JSON document a run, from which every other rendering and the exit code are made."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.verdict import (
+    EXIT_CONFORMS,
+    EXIT_DIFFERS,
+    EXIT_INCOMPLETE,
+    FAULTS,
+    INCOMPLETE,
+    Verdict,
+)
+
+SCHEMA = "urn:mlx-assay:report:1"
+Outcome = Literal["conforms", "differs", "incomplete"]
+EXIT_CODES: dict[Outcome, int] = {
+    "conforms": EXIT_CONFORMS,
+    "differs": EXIT_DIFFERS,
+    "incomplete": EXIT_INCOMPLETE,
+}
+
+
+class OracleState(msgspec.Struct, frozen=True):
+    """One oracle on this machine: its version, whether its self-test held, and what to do if not."""
+
+    state: Literal["ok", "missing", "faulty", "unknown"]
+    version: str = ""
+    reason: str = ""
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the run took place. `packages` are versions by distribution; those absent are left out."""
+
+    python: str
+    platform: str
+    machine: str
+    packages: dict[str, str]
+    device: str = ""
+    oracles: dict[str, OracleState] = {}
+
+
+class Implementation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was judged: its name as it was asked for, the operations that it has, and what it says of itself."""
+
+    name: str
+    operations: list[str] = []
+    details: dict[str, str] = {}
+
+
+class Executor(msgspec.Struct, frozen=True, kw_only=True):
+    """Where kernel text ran: metal or host, with compiler, float modes and device as the executor describes them."""
+
+    name: str
+    details: dict[str, str] = {}
+
+
+class SelectionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for. `not_asked` are operations that the implementation lacks."""
+
+    queries: list[str]
+    tier: str
+    seed: int
+    not_asked: list[str] = []
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "-")):
+    """Cases that were to run, cases that ran, and how many got each verdict."""
+
+    declared: int
+    executed: int
+    same_bits: int = 0
+    same_value: int = 0
+    within_ulp: int = 0
+    within_bound: int = 0
+    differs: int = 0
+    oracles_disagree: int = 0
+    unsupported: int = 0
+    error: int = 0
+    crashed: int = 0
+    timed_out: int = 0
+    not_run: int = 0
+
+    @classmethod
+    def of(cls, declared: int, records: Sequence[Record]) -> Totals:
+        """Counts verdicts; a case that is declared but has no record is not executed."""
+        counts = Counter(record.verdict.value.replace("-", "_") for record in records)
+        return cls(declared=declared, executed=len(records), **counts)
+
+    def verdicts(self) -> dict[Verdict, int]:
+        """Counts by verdict, in the order of the enumeration, those of zero left out."""
+        counts = {verdict: getattr(self, verdict.value.replace("-", "_")) for verdict in Verdict}
+        return {verdict: count for verdict, count in counts.items() if count}
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run. `complete` is false while it runs, and stays so if it was cut short.
+
+    Tensor values are hex bit strings, never decimal floats. `started` is UTC, ISO 8601; `seconds` is wall time.
+    """
+
+    schema: str = SCHEMA
+    started: str
+    seconds: float
+    environment: Environment
+    implementation: Implementation
+    executor: Executor
+    selection: SelectionRecord
+    totals: Totals
+    complete: bool
+    verdict: Outcome
+    cases: list[Record]
+
+    @property
+    def exit_code(self) -> int:
+        """What the run's process returns."""
+        return EXIT_CODES[self.verdict]
+
+
+def outcome(declared: int, records: Sequence[Record], complete: bool) -> Outcome:
+    """The verdict of a run: incomplete before differs, conforms only if every declared case ran and conforms.
+
+    A case that conforms by the oracles at hand, while another oracle of its contract is missing, leaves the run
+    incomplete.
+    """
+    untold = any(record.verdict in INCOMPLETE or record.missing for record in records)
+    if not complete or not records or len(records) != declared or untold:
+        return "incomplete"
+    if any(record.verdict in FAULTS or not record.conforms for record in records):
+        return "differs"
+    return "conforms"
+
+
+def encode(report: Report) -> bytes:
+    """The document: JSON of two-space indents, keys in the order of the structs, one newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+
+
+def decode(document: bytes) -> Report:
+    """Reads a report; msgspec.ValidationError (a ValueError) says where it is not one."""
+    report = msgspec.json.decode(document, type=Report)
+    if report.schema != SCHEMA:
+        raise ValueError(f"Expected a report of schema {SCHEMA!r} but got {report.schema!r}")
+    return report
+
+
+def write(report: Report, path: Path) -> None:
+    """Replaces the file in one step, so that a reader never sees half a report."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(encode(report))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a report, as published in report.schema.json."""
+    generated = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **generated}

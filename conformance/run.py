@@ -1,0 +1,88 @@
+"""The verb `run`: checks the request, lets pytest judge, and reads the exit code off the report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from mlx_assay.conformance import engine
+from mlx_assay.conformance.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.progress import screen
+from mlx_assay.conformance.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.report import Report, decode
+from mlx_assay.conformance.selection import Selection, select
+from mlx_assay.conformance.session import Session
+from mlx_assay.conformance.summary import closing, header
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+
+CLEAN = frozenset({0, 1})
+"""pytest's statuses of a run that came to its end: all passed, some failed."""
+
+
+def run(options: Options, count: int | None, junit: str | None) -> int:
+    """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one."""
+    if options.report is None:
+        raise Refusal("Expected a file for the report")
+    for path in filter(None, (options.report, junit)):
+        _check_file(path)
+    try:
+        selection, executor = _prepare(options)
+    except Refusal as refusal:
+        if refusal.code == EXIT_INCOMPLETE:
+            # No report of an earlier run may stand for this one.
+            Session(options).finish()
+        raise
+    show = screen(os.fdopen(os.dup(sys.stdout.fileno()), "w"))
+    for line in header(options):
+        show.say(line)
+    chosen = engine.workers(executor, len(selection.cases)) if count is None else count
+    status = engine.run(options, chosen, junit, show)
+    report = _read(Path(options.report))
+    for line in closing(report, Path(options.report).absolute()):
+        show.say(line)
+    return _exit_code(report, len(selection.cases), status)
+
+
+def _prepare(options: Options) -> tuple[Selection, str]:
+    with refusing():
+        select(options.queries, options.tier, options.seed)
+        executor = checked_executor(options.executor)
+        return select(options.queries, options.tier, options.seed, _operations(options)), executor
+
+
+def _operations(options: Options) -> tuple[str, ...]:
+    implementation = Implementation(options.implementation, options.executor, options.limit)
+    try:
+        return implementation.operations
+    except ImplementationError as error:
+        raise Refusal(str(error)) from error
+    finally:
+        implementation.close()
+
+
+def _check_file(path: str) -> None:
+    folder = Path(path).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise Refusal(f"Expected a file in a folder that can be written but got {path!r}")
+    if Path(path).is_dir():
+        raise Refusal(f"Expected a file but got the folder {path!r}")
+
+
+def _read(path: Path) -> Report:
+    try:
+        return decode(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Refusal(f"The run left no valid report at {path}: {error}", EXIT_INCOMPLETE) from error
+
+
+def _exit_code(report: Report, selected: int, status: int) -> int:
+    """The report's own exit code, unless pytest saw less than was selected or did not come to its end."""
+    if report.exit_code == EXIT_INCOMPLETE:
+        return EXIT_INCOMPLETE
+    if report.totals.declared != selected:
+        raise Refusal(f"Expected {selected} cases but {report.totals.declared} were declared", EXIT_INCOMPLETE)
+    if status not in CLEAN:
+        raise Refusal(f"Expected pytest to end with status 0 or 1 but got {status}", EXIT_INCOMPLETE)
+    return report.exit_code

@@ -1,0 +1,124 @@
+"""The selection: which cases a run is about, from queries, tier, seed, and what the implementation has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlx_assay.conformance.query import Query, QueryError, nearest
+from mlx_assay.fixtures.case import Case
+from mlx_assay.fixtures.kind import Kind, Tier, all_cases, kind_of, kinds
+
+
+class NothingSelected(LookupError):
+    """A query that matches no case: the run would say nothing."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Cases in the order of the registry, each once; `not_asked` are operations that the implementation lacks."""
+
+    cases: tuple[Case, ...]
+    not_asked: tuple[str, ...] = ()
+
+
+def operations() -> list[str]:
+    """Every operation that has cases, in alphabetical order."""
+    return sorted({operation for operation, _ in kinds()})
+
+
+def dtypes() -> list[str]:
+    """Every dtype that has cases, in alphabetical order."""
+    return sorted({dtype for kind in kinds().values() for dtype in kind.dtypes})
+
+
+def tags_of(case: Case) -> tuple[str, ...]:
+    """The tags of the kind that generates a case."""
+    return kind_of(case).tags
+
+
+def select(
+    queries: Sequence[str], tier: Tier = "quick", seed: int = 0, implemented: Sequence[str] | None = None
+) -> Selection:
+    """The cases of a tier that any of the queries means; all of them without a query.
+
+    A whole id is selected even if its tier does not hold it. With `implemented`, cases of other operations are left
+    out. QueryError for what cannot be meant, NothingSelected if a query, or the whole selection, matches no case.
+    """
+    pool = {case.id: case for case in all_cases(tier, seed)}
+    asked = _asked(queries, pool) if queries else pool
+    wanted = sorted({case.operation for case in asked.values()})
+    lacking = () if implemented is None else tuple(name for name in wanted if name not in implemented)
+    chosen = tuple(case for case in asked.values() if case.operation not in lacking)
+    if not chosen:
+        raise NothingSelected(_nothing(lacking, implemented))
+    return Selection(chosen, lacking)
+
+
+def _asked(queries: Sequence[str], pool: Mapping[str, Case]) -> dict[str, Case]:
+    parsed = [Query.parse(text) for text in queries]
+    found: dict[str, Case] = {}
+    for query in parsed:
+        query.check(operations(), dtypes())
+        matched = [case for case in pool.values() if query.matches(case, tags_of(case))]
+        if not matched and (single := complete(query)):
+            matched = [single]
+        if not matched:
+            raise NothingSelected(_unmatched(query, pool))
+        found.update({case.id: case for case in matched})
+    order = {case_id: place for place, case_id in enumerate(pool)}
+    return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+
+
+def complete(query: Query) -> Case | None:
+    """The case that a query names in full, with every parameter that its kind needs; None if it does not."""
+    case = query.exact
+    if case is None or (case.operation, case.kind) not in kinds() or case.dtype not in kind_of(case).dtypes:
+        return None
+    keys = {key for key, _ in case.parameters}
+    return case if keys in _shapes(kind_of(case)) else None
+
+
+def _shapes(kind: Kind) -> list[set[str]]:
+    """The sets of parameter names with which a kind is run."""
+    return [{*parameters, *(["seed"] if kind.seeded else [])} for parameters in (*kind.quick, *kind.full)]
+
+
+def replayed(text: str) -> Case:
+    """The case of a whole id; QueryError says what is unknown and what is near."""
+    query = Query.parse(text)
+    query.check(operations(), dtypes())
+    case = query.exact
+    if case is None:
+        raise QueryError(f"Expected a whole case id 'operation/dtype/kind?key=value&...' but got {text!r}")
+    names = [name for operation, name in kinds() if operation == case.operation]
+    if case.kind not in names:
+        hint = ", ".join(nearest(case.kind, names)) or ", ".join(sorted(names)) or "none"
+        raise QueryError(f"Expected a kind of {case.operation} (the nearest: {hint}) but got {case.kind!r}")
+    kind = kind_of(case)
+    if case.dtype not in kind.dtypes:
+        raise QueryError(f"Expected a dtype of {case.path!r}, {', '.join(kind.dtypes)}, but got {case.dtype!r}")
+    if complete(query) is None:
+        shapes = " or ".join(sorted({"&".join(f"{key}=..." for key in sorted(keys)) for keys in _shapes(kind)}))
+        raise QueryError(f"Expected the parameters {shapes or '(none)'} after {case.path!r} but got {text!r}")
+    return case
+
+
+def _unmatched(query: Query, pool: Mapping[str, Case]) -> str:
+    paths = {case.path for case in pool.values()}
+    near = nearest(query.path, paths)
+    by_path = [case for case in pool.values() if Query(query.text, query.path).matches(case)]
+    if by_path and query.filters:
+        known = sorted({f"{key}={value}" for case in by_path for key, value in case.parameters})
+        near = nearest("&".join(f"{key}={value}" for key, value in query.filters), known) or known[:5]
+    hint = f"; the nearest are {', '.join(near)}" if near else ""
+    return f"Query {query.text!r} matches no case of this tier and seed{hint}"
+
+
+def _nothing(lacking: Sequence[str], implemented: Sequence[str] | None) -> str:
+    if lacking:
+        return (
+            f"Nothing to run: the implementation has {', '.join(implemented or ()) or 'no operation'} "
+            f"but the queries ask for {', '.join(lacking)}"
+        )
+    return "Nothing to run: there are no cases; expected modules with KINDS in mlx_assay.fixtures"

@@ -1,0 +1,169 @@
+"""The session: records of a run as they come in, and the report that is kept on disk meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from mlx_assay.conformance.environment import environment
+from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.record import Record, replay_command
+from mlx_assay.conformance.report import (
+    Executor,
+    Implementation,
+    OracleState,
+    Report,
+    SelectionRecord,
+    Totals,
+    outcome,
+    write,
+)
+from mlx_assay.conformance.verdict import Verdict
+from mlx_assay.fixtures.case import Case
+
+REFRESH_SECONDS = 3.0
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process that judges tells of itself with its first case."""
+
+    device: str = ""
+    executor: str = ""
+    executor_details: dict[str, str] = {}
+    implementation_details: dict[str, str] = {}
+    operations: list[str] = []
+    not_asked: list[str] = []
+    oracles: dict[str, OracleState] = {}
+
+
+class Session:
+    """Gathers records by case id; thread safe, since the report is refreshed from a thread of its own."""
+
+    def __init__(self, options: Options, watch: Callable[[Record], None] | None = None) -> None:
+        self.options = options
+        self.path = Path(options.report).absolute() if options.report else None
+        self._started = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._declared: list[str] = []
+        self._records: dict[str, Record] = {}
+        self._worker = Worker()
+        self._finished = False
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._refresher: threading.Thread | None = None
+        self._environment = environment()
+        self._watch = watch
+
+    def declare(self, case_ids: Sequence[str]) -> None:
+        """Names the cases that are to run; each worker names the same ones."""
+        with self._lock:
+            self._declared = list(dict.fromkeys([*self._declared, *case_ids]))
+        if self.path and self._refresher is None:
+            self._write()
+            self._refresher = threading.Thread(target=self._refresh, name="mlx-assay-report", daemon=True)
+            self._refresher.start()
+
+    @property
+    def declared(self) -> int:
+        """How many cases are to run."""
+        return len(self._declared)
+
+    def learn(self, document: str) -> None:
+        """Takes what a worker tells of itself; the first one that speaks is believed."""
+        with self._lock:
+            if self._worker == Worker():
+                self._worker = msgspec.json.decode(document, type=Worker)
+
+    def add(self, document: str) -> None:
+        """Takes a record; pytest reports the same one after each phase of an item."""
+        record = msgspec.json.decode(document, type=Record)
+        self._keep(record)
+
+    def lose(self, case_id: str, crashed: bool, text: str) -> None:
+        """Makes a record for a case of which pytest says only that it failed."""
+        case = Case.parse(case_id)
+        last = text.strip().splitlines()[-1:] or ["no message"]
+        self._keep(
+            Record(
+                id=case_id,
+                operation=case.operation,
+                dtype=case.dtype,
+                tags=[],
+                why="",
+                verdict=Verdict.CRASHED if crashed else Verdict.NOT_RUN,
+                conforms=False,
+                oracle="",
+                oracles=[],
+                missing=[],
+                subcases=0,
+                seconds=0.0,
+                replay=replay_command(case_id),
+                message=f"{case_id}: the judge {'died' if crashed else 'failed'}: {last[0]}",
+            )
+        )
+
+    def _keep(self, record: Record) -> None:
+        with self._lock:
+            if record.id in self._records:
+                return
+            self._records[record.id] = record
+        if self._watch:
+            self._watch(record)
+
+    def report(self) -> Report:
+        """The report as of now; cases in the order in which they were declared."""
+        with self._lock:
+            order = {case_id: place for place, case_id in enumerate(self._declared)}
+            records = sorted(self._records.values(), key=lambda record: order.get(record.id, len(order)))
+            complete = self._finished and len(records) == len(self._declared)
+            return Report(
+                started=self._started.isoformat(timespec="seconds"),
+                seconds=round(time.monotonic() - self._clock, 3),
+                environment=msgspec.structs.replace(
+                    self._environment, device=self._worker.device, oracles=self._worker.oracles
+                ),
+                implementation=Implementation(
+                    name=self.options.implementation or "mlx_assay.impl",
+                    operations=self._worker.operations,
+                    details=self._worker.implementation_details,
+                ),
+                executor=Executor(
+                    name=self.options.executor or self._worker.executor, details=self._worker.executor_details
+                ),
+                selection=SelectionRecord(
+                    queries=list(self.options.queries),
+                    tier=self.options.tier,
+                    seed=self.options.seed,
+                    not_asked=self._worker.not_asked,
+                ),
+                totals=Totals.of(len(self._declared), records),
+                complete=complete,
+                verdict=outcome(len(self._declared), records, complete),
+                cases=records,
+            )
+
+    def finish(self) -> Report:
+        """Ends the run and writes the last report."""
+        self._stop.set()
+        if self._refresher:
+            self._refresher.join()
+        with self._lock:
+            self._finished = True
+            self._write()
+            return self.report()
+
+    def _refresh(self) -> None:
+        written = -1
+        while not self._stop.wait(REFRESH_SECONDS):
+            if written != len(self._records):
+                written = len(self._records)
+                self._write()
+
+    def _write(self) -> None:
+        if self.path:
+            write(self.report(), self.path)

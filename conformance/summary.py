@@ -1,0 +1,85 @@
+"""The summary: a report in a few lines of plain text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlx_assay.conformance.environment import packages
+from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.report import Report
+from mlx_assay.conformance.verdict import Verdict
+
+WORST = 5
+
+
+def header(options: Options) -> list[str]:
+    """What is about to be judged; device and executor are known once a worker has started it."""
+    versions = packages()
+    return [
+        f"mlx-assay {versions.get('mlx-assay', '?')}: implementation {options.implementation or 'mlx_assay.impl'}, "
+        f"mlx {versions.get('mlx', 'missing')}, executor {options.executor or 'default'}, "
+        f"tier {options.tier}, seed {options.seed}, policy contract"
+    ]
+
+
+def closing(report: Report, path: Path | None) -> list[str]:
+    """Counts, oracles, what is missing, and the verdict of the run in one word."""
+    totals = report.totals
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in totals.verdicts().items())
+    lines = [f"cases: {totals.executed} of {totals.declared} executed" + (f": {counts}" if counts else "")]
+    judging = sorted({name for record in report.cases for name in record.oracles})
+    lines.append(f"oracles: {', '.join(judging) or 'none'}")
+    missing = sorted({name for record in report.cases for name in record.missing})
+    lines += [f"missing oracle: {name}{_reason(report, name)}" for name in missing]
+    if report.selection.not_asked:
+        lines.append(f"not asked (the implementation lacks them): {', '.join(report.selection.not_asked)}")
+    if report.executor.name:
+        lines.append(f"executor: {report.executor.name}; device: {report.environment.device or 'unknown'}")
+    if path:
+        lines.append(f"report: {path}")
+    lines.append(f"{report.verdict} in {report.seconds:.1f} s{_because(report)}")
+    return lines
+
+
+def _reason(report: Report, oracle: str) -> str:
+    state = report.environment.oracles.get(oracle)
+    return f" ({state.reason})" if state and state.reason else ""
+
+
+def _because(report: Report) -> str:
+    if report.verdict != "incomplete":
+        return ""
+    totals = report.totals
+    reasons = []
+    if not totals.declared:
+        reasons.append("nothing was selected")
+    if totals.executed < totals.declared:
+        reasons.append(f"{totals.declared - totals.executed} cases did not run")
+    if totals.not_run:
+        reasons.append(f"{totals.not_run} not run")
+    if totals.oracles_disagree:
+        reasons.append(f"oracles disagree on {totals.oracles_disagree}")
+    if any(record.missing for record in report.cases):
+        reasons.append("an oracle is missing")
+    return f" ({'; '.join(reasons)})" if reasons else ""
+
+
+def worst(report: Report) -> list[str]:
+    """The cases to look at first, a line each: what could not be compared, then the largest differences."""
+    order = list(Verdict)
+    failing = [record for record in report.cases if not record.conforms]
+    failing.sort(key=lambda record: (-order.index(record.verdict), -_size(record)))
+    return [f"{record.verdict.value}: {printable(record.message or record.id)}" for record in failing[:WORST]]
+
+
+def _size(record: Record) -> float:
+    difference = record.difference
+    if difference is None:
+        return 0.0
+    return float("inf") if difference.worst_ulp is None else float(difference.worst_ulp)
+
+
+def printable(text: str) -> str:
+    """The text without control characters: what an implementation says must not steer a terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)

@@ -1,0 +1,71 @@
+"""The worker: the process that collects cases, keeps the implementation's process, and judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlx_assay.conformance.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.options import Options, distribution
+from mlx_assay.conformance.plugin import PROPERTY, WORKER_PROPERTY
+from mlx_assay.conformance.query import QueryError
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.selection import NothingSelected, Selection, select, tags_of
+from mlx_assay.conformance.session import Worker
+from mlx_assay.fixtures.case import Case
+
+IMPLEMENTATION = pytest.StashKey[Implementation]()
+SELECTION = pytest.StashKey[Selection]()
+TOLD = pytest.StashKey[bool]()
+
+
+def implementation(config: pytest.Config) -> Implementation:
+    """The process that runs what is judged; started at the first call, closed with pytest."""
+    if IMPLEMENTATION not in config.stash:
+        options = Options.of(config)
+        handle = Implementation(options.implementation, options.executor, options.limit)
+        config.add_cleanup(handle.close)
+        config.stash[IMPLEMENTATION] = handle
+    return config.stash[IMPLEMENTATION]
+
+
+def parameters(config: pytest.Config) -> list[Any]:
+    """The selected cases as pytest parameters, with a mark a tag."""
+    try:
+        options = Options.of(config)
+        distribution(getattr(config.option, "mlx_assay_dist", "no"))
+        handle = implementation(config)
+        selection = select(options.queries, options.tier, options.seed, handle.operations)
+    except (QueryError, NothingSelected, ImplementationError, ValueError) as error:
+        raise pytest.Collector.CollectError(f"mlx-assay: {error}") from None
+    config.stash[SELECTION] = selection
+    return [
+        pytest.param(case, id=case.id, marks=[pytest.mark.mlx_assay(tag=tag) for tag in tags_of(case)])
+        for case in selection.cases
+    ]
+
+
+def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -> Record:
+    """Judges a case and hangs its record on the pytest item."""
+    record = judge(case, handle)
+    request.node.user_properties.append((PROPERTY, msgspec.json.encode(record).decode()))
+    if TOLD not in request.config.stash:
+        request.config.stash[TOLD] = True
+        told = msgspec.json.encode(portrait(handle, request.config.stash[SELECTION]))
+        request.node.user_properties.append((WORKER_PROPERTY, told.decode()))
+    return record
+
+
+def portrait(handle: Implementation, selection: Selection) -> Worker:
+    """What this process knows that the controller does not."""
+    known = {key: str(value) for key, value in handle.environment.items()}
+    return Worker(
+        device=known.get("device", ""),
+        executor=known.get("executor", ""),
+        implementation_details=known,
+        operations=list(handle.operations),
+        not_asked=list(selection.not_asked),
+    )
