@@ -139,7 +139,7 @@ class Controller:
                 self.screen.started(self.session.declared)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Keeps pytest from writing of a case that the screen writes of; a fault of the judge stays pytest's to tell."""
+        """Keeps pytest silent on a case that the screen writes of; a fault of the judge stays pytest's to tell."""
         if self.screen is None or not is_case(report.nodeid):
             return None
         told = not report.failed or report.when == CRASHED or PROPERTY in dict(report.user_properties)

@@ -61,11 +61,13 @@ def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -
 
 def portrait(handle: Implementation, selection: Selection) -> Worker:
     """What this process knows that the controller does not."""
-    known = {key: str(value) for key, value in handle.environment.items()}
+    known = dict(handle.environment)
+    executor = {key: str(value) for key, value in dict(known.pop("executor", {})).items()}
     return Worker(
-        device=known.get("device", ""),
-        executor=known.get("executor", ""),
-        implementation_details=known,
+        device=str(known.pop("device", "")),
+        executor=executor.pop("name", ""),
+        executor_details=executor,
+        implementation_details={key: str(value) for key, value in known.items()},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
     )

@@ -1,0 +1,150 @@
+"""The verb `doctor`: each part that a run needs, its state, and the command that mends it.
+
+Every part is looked at in a process of its own, since a broken library may end the process that imports it. This module
+needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
+
+PROBE_SECONDS = 240
+"""The first start of a compiler or of a large library on a cold disk takes its time."""
+OLDEST_PYTHON = (3, 11)
+INSTALL = f"{sys.executable} -m pip install"
+
+MLX = """
+import json, mlx.core as mx
+total = (mx.arange(4) + 1).sum().item()
+state = f"{mx.__version__}, {mx.default_device()}, metal {mx.metal.is_available()}"
+print(json.dumps([["mlx back end", total == 10, state, ""]]))
+"""
+EXECUTORS = """
+import json
+from mlx_assay.impl import executors
+print(json.dumps([[part, not mend, state, mend] for part, state, mend in executors.doctor()]))
+"""
+ORACLE_NAMES = """
+import json
+from mlx_assay.oracles import registry
+print(json.dumps([[name, True, "", ""] for name in registry.NAMES]))
+"""
+ORACLE = """
+import json, sys
+from mlx_assay.oracles import registry
+name = sys.argv[1]
+missing = registry.availability(name)
+if missing is None:
+    registry.load(name).self_test()
+    state = f"{registry.load(name).version()}, self-test passed"
+else:
+    state = missing
+print(json.dumps([[f"oracle {name}", missing is None, state, registry.REQUIRES[name][1] if missing else ""]]))
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part: its state in a few words and, where it is not as it must be, the command that mends it."""
+
+    part: str
+    sound: bool
+    state: str
+    mend: str = ""
+
+
+def doctor(say: Callable[[str], object] = print) -> int:
+    """Prints every finding; returns 0 if all parts are sound, else 3."""
+    sound = True
+    for finding in findings():
+        sound &= finding.sound
+        say(f"{'ok      ' if finding.sound else 'MISSING '}{finding.part}: {finding.state}")
+        if finding.mend:
+            say(f"        mend: {finding.mend}")
+    say("every part is there and works" if sound else "some parts are missing or broken")
+    return EXIT_CONFORMS if sound else EXIT_INCOMPLETE
+
+
+def findings() -> Iterator[Finding]:
+    """What is found, part by part."""
+    yield python()
+    yield from packages()
+    backend = "mlx" if sys.platform == "darwin" else "'mlx[cpu]'"
+    yield from probe("mlx back end", MLX, mend=f"{INSTALL} {backend}")
+    yield from probe("executors", EXECUTORS, mend=f"{INSTALL} ziglang, or put clang 19 or newer on the PATH")
+    names = list(probe("oracles", ORACLE_NAMES, mend=f"{INSTALL} 'mlx-assay[all]'"))
+    if not all(name.sound for name in names):
+        yield from names
+        return
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(lambda name: list(oracle(name.part)), names):
+            yield from found
+
+
+def python() -> Finding:
+    """The interpreter."""
+    release = ".".join(map(str, sys.version_info[:3]))
+    sound = sys.version_info >= OLDEST_PYTHON
+    return Finding("python", sound, f"{release} at {sys.executable}", "" if sound else "install Python 3.11 or newer")
+
+
+def packages() -> Iterator[Finding]:
+    """The distributions that this one requires without an extra."""
+    try:
+        required = [line for line in requires("mlx-assay") or [] if "extra ==" not in line]
+        yield Finding("mlx-assay", True, version("mlx-assay"))
+    except PackageNotFoundError:
+        yield Finding("mlx-assay", False, "not installed", f"{INSTALL} mlx-assay")
+        return
+    for line in required:
+        requirement, _, marker = line.partition(";")
+        if "platform_system" in marker and not _here(marker):
+            continue
+        name = requirement.split("[")[0].split(">")[0].split("=")[0].strip()
+        try:
+            yield Finding(name, True, version(name))
+        except PackageNotFoundError:
+            yield Finding(name, False, "not installed", f"{INSTALL} '{requirement.strip()}'")
+
+
+def _here(marker: str) -> bool:
+    return {"darwin": "Darwin", "linux": "Linux"}.get(sys.platform, "") in marker
+
+
+def oracle(name: str) -> Iterator[Finding]:
+    """An oracle's library and its self-test."""
+    return probe(f"oracle {name}", ORACLE, name, mend="report the fault: an oracle that is wrong must not judge")
+
+
+def probe(part: str, code: str, *arguments: str, mend: str) -> Iterator[Finding]:
+    """Runs a program that prints its findings as JSON; one that dies, hangs or raises is a finding too."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code, *arguments], capture_output=True, text=True, timeout=PROBE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding(part, False, f"no answer in {PROBE_SECONDS} s", mend)
+        return
+    try:
+        if done.returncode == 0:
+            yield from (Finding(*found) for found in json.loads(done.stdout.splitlines()[-1]))
+            return
+    except (ValueError, IndexError, TypeError):
+        pass
+    yield Finding(part, False, _end(done), mend)
+
+
+def _end(done: subprocess.CompletedProcess[str]) -> str:
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if done.returncode < 0:
+        return f"killed by {signal.Signals(-done.returncode).name}"
+    return said[-1] if said else f"ended with status {done.returncode} and said nothing that can be read"

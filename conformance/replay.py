@@ -1,0 +1,156 @@
+"""The verb `replay`: one case again, with its inputs, each subcase, and both encodings where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mlx_assay.conformance.child import Death
+from mlx_assay.conformance.compare import compare, hex_bits
+from mlx_assay.conformance.contract import Contract, Reference, contracts
+from mlx_assay.conformance.implementation import Implementation, ImplementationError, Outcome
+from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.report import EXIT_CODES, outcome
+from mlx_assay.conformance.selection import replayed
+from mlx_assay.conformance.summary import printable
+from mlx_assay.fixtures.case import Case, Subcase
+from mlx_assay.fixtures.kind import kind_of
+from mlx_assay.fixtures.tensor import Tensor
+
+SHOWN = 8
+"""Elements of an input whose encodings are shown."""
+
+Say = Callable[[str], object]
+
+
+def replay(text: str, target: str | None, executor: str | None, limit: float, say: Say = print) -> int:
+    """Runs the case whose id is `text`; returns the exit code of a run of this case alone."""
+    with refusing():
+        case = replayed(text)
+    subcases = _subcases(case)
+    checked_executor(executor)
+    contract = contracts().get(case.operation)
+    if contract is None:
+        raise Refusal(f"Expected an operation with a contract, {', '.join(contracts())}, but got {case.operation!r}")
+    with Implementation(target, executor, limit) as implementation:
+        try:
+            operations = implementation.operations
+        except ImplementationError as error:
+            raise Refusal(str(error)) from error
+        if case.operation not in operations:
+            raise Refusal(f"Expected {target!r} to have {case.operation} but it has {', '.join(operations)} alone")
+        record = judge(case, implementation)
+        _tell_case(case, record, say)
+        outcomes = _outcomes(contract, subcases, implementation)
+    for place, subcase in enumerate(subcases):
+        _tell_subcase(contract, subcase, outcomes[place : place + 1], say)
+    if record.message:
+        say(printable(record.message))
+    if record.missing:
+        say(f"missing oracles: {', '.join(record.missing)}")
+    say(f"{record.verdict.value}: {'conforms' if record.conforms else 'does not conform'}")
+    return EXIT_CODES[outcome(1, [record], complete=True)]
+
+
+def _subcases(case: Case) -> list[Subcase]:
+    try:
+        return kind_of(case).subcases(case)
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise Refusal(f"Expected parameters of which inputs can be made but {case.id!r} gave: {error}") from error
+
+
+def _outcomes(contract: Contract, subcases: list[Subcase], implementation: Implementation) -> list[Outcome]:
+    """What each call returns, in a run beside the judge's own; as many as came before the process died."""
+    calls = [[subcase.arguments[name] for name in contract.parameters] for subcase in subcases]
+    try:
+        run = implementation.begin(contract.operation, calls)
+    except Death:
+        return []
+    try:
+        run.complete()
+    except Death:
+        return run.outcomes
+    implementation.finish(run)
+    return run.outcomes
+
+
+def _tell_case(case: Case, record: Record, say: Say) -> None:
+    kind = kind_of(case)
+    say(case.id)
+    say(f"  {kind.why}")
+    say(f"  tags: {', '.join(kind.tags)}; oracles: {', '.join(record.oracles) or 'none'}; {record.seconds:.3f} s")
+
+
+def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome], say: Say) -> None:
+    say(f"subcase {subcase.label}")
+    for name in contract.parameters:
+        say(f"  {name}: {described(subcase.arguments[name])}")
+    if subcase.raises:
+        say(f"  expected to raise {' or '.join(subcase.raises)}")
+    if not outcomes:
+        say("  no answer: the process had ended")
+        return
+    got = outcomes[0]
+    if got.raised:
+        say(f"  raised {printable(got.raised.type)}: {printable(got.raised.message)}")
+    elif got.array is None:
+        say(f"  returned {printable(got.type or got.dtype)} of shape {list(got.shape)}")
+    else:
+        say(f"  returned {summarised(got.array)}")
+        if not subcase.raises:
+            _tell_references(contract, subcase, got.array, say)
+
+
+def _tell_references(contract: Contract, subcase: Subcase, got: np.ndarray, say: Say) -> None:
+    plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
+    try:
+        prepared = contract.prepare(plain)
+    except Exception as error:
+        say(f"  the contract's preparation failed: {error!r}")
+        return
+    for reference in contract.references:
+        for line in held(reference, prepared, got, contract.relaxations):
+            say(f"  {line}")
+
+
+def held(
+    reference: Reference, arguments: Mapping[str, Any], got: np.ndarray, relaxations: tuple[str, ...]
+) -> list[str]:
+    """One reference's answer beside what came: the rung, and index, got and want of the first places."""
+    try:
+        if not reference.applies(arguments):
+            return [f"{reference.oracle}: has no opinion on these arguments"]
+        want = reference.compute(arguments)
+        ulps = None if reference.ulps is None else reference.ulps(arguments, want)
+    except Exception as error:
+        return [f"{reference.oracle}: no answer, {error!r}"]
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return [f"{reference.oracle}: expected {want.dtype} {list(want.shape)} but got {got.dtype} {list(got.shape)}"]
+    found = compare(got, want, relaxations, ulps)
+    lines = [f"{reference.oracle}: {found.rung.value}, expected {summarised(want)}"]
+    if found.count:
+        worst = "none" if found.worst_ulp is None else str(found.worst_ulp)
+        lines.append(f"  {found.count} of {found.total} encodings differ, worst distance {worst} ulp")
+    lines += [f"  at {place.index}: got {place.got} want {place.want}" for place in found.places]
+    return lines
+
+
+def described(value: Tensor | float | int | str | None) -> str:
+    """An argument: a tensor's dtype, shape, library, view and first encodings; a float as hex text too."""
+    if isinstance(value, float):
+        return f"{value!r} ({value.hex()})"
+    if not isinstance(value, Tensor):
+        return repr(value)
+    view = "".join(f" {name}{list(steps)}" for name, steps in value.steps) or " none"
+    return f"{value.kind} {summarised(value.array)}; base {list(value.base.shape)}, view steps:{view}"
+
+
+def summarised(array: np.ndarray) -> str:
+    """Dtype, shape and the first encodings, as hex bit strings."""
+    flat = array.reshape(-1)[:SHOWN]
+    more = " ..." if array.size > SHOWN else ""
+    return f"{array.dtype} {list(array.shape)}: {' '.join(hex_bits(element) for element in flat)}{more}".rstrip()
