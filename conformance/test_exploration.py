@@ -1,0 +1,55 @@
+"""Exploration beside the listed cases: Hypothesis draws arguments, the judge judges them, and finds become files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlx_assay.conformance import worker
+from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.profiles import chosen
+from mlx_assay.fixtures.encoding import FLOATS
+from mlx_assay.fixtures.found import Find
+from mlx_assay.fixtures.strategies import ARGUMENTS
+
+if TYPE_CHECKING:
+    from mlx_assay.conformance.implementation import Implementation
+
+FOLDER = "mlx-assay-found"
+WHY = "Found by exploration"
+
+
+@pytest.fixture(scope="session")
+def implementation(pytestconfig: pytest.Config) -> Implementation:
+    """The process that runs what is judged, one a worker."""
+    return worker.implementation(pytestconfig)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("operation", sorted(contracts()))
+@chosen()
+@given(data=st.data())
+def test_exploration(operation: str, dtype: str, implementation: Implementation, data: st.DataObject) -> None:
+    """Judges drawn arguments; the smallest ones that fail are left in a file that `mlx-assay keep` takes."""
+    if operation not in implementation.operations:
+        pytest.skip(f"{operation} is not asked: the implementation has no function of this name")
+    find = Find(operation, dtype, data.draw(ARGUMENTS[operation](dtype)), WHY)
+    kind = find.kind()
+    (case,) = kind.cases("quick")
+    record = judge(case, implementation, kind=kind)
+    if not record.conforms:
+        path = candidate(find, Path.cwd() / FOLDER)
+        pytest.fail(f"{record.message or record.verdict}\n  mlx-assay keep {path} --why '...'", pytrace=False)
+
+
+def candidate(find: Find, folder: Path) -> Path:
+    """Writes the file of a find, over the larger one that exploration came upon before it."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{find.operation}-{find.dtype}.safetensors"
+    path.write_bytes(find.encoded())
+    return path
