@@ -21,7 +21,8 @@ def require_bits(oracle: str, asked: str, got: np.ndarray, want: np.ndarray) -> 
     """Raises OracleFault unless two arrays agree in shape, dtype and every encoding; a NaN equals any NaN."""
     if got.shape != want.shape or got.dtype != want.dtype:
         raise OracleFault(
-            f"Expected {want.dtype}{list(want.shape)} from oracle {oracle} for {asked} but got {got.dtype}{list(got.shape)}"
+            f"Expected {want.dtype}{list(want.shape)} from oracle {oracle} for {asked} "
+            f"but got {got.dtype}{list(got.shape)}"
         )
     both_nan = (got != got) & (want != want)
     wrong = np.flatnonzero(~(both_nan | (encodings(got) == encodings(want))))

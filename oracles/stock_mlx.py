@@ -6,6 +6,7 @@ have taken other paths, with other bits (ml-explore/mlx#2474).
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def argmax_given(logits: np.ndarray, lse: np.ndarray) -> np.ndarray:
 
 
 def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """logits [..., V] plus 0 where bit (id & 31) of int32 word id >> 5 is set, plus -inf elsewhere; missing words reject."""
+    """logits [..., V] plus 0 where bit (id & 31) of word id >> 5 is set, plus -inf elsewhere; missing words reject."""
     import mlx.core as mx
 
     given, vocabulary = to_mlx(logits), logits.shape[-1]
@@ -100,6 +101,7 @@ def logit_softcap(x: np.ndarray, cap: float) -> np.ndarray:
 compiled_logit_softcap = logit_softcap
 
 
+@cache
 def flushes_denormals() -> bool:
     """Whether the default device takes a float32 denormal for zero, by asking it."""
     import mlx.core as mx

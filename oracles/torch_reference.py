@@ -5,7 +5,6 @@ Scalars are one-element tensors of the dtype: torch would take a Python number w
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed
 from typing import Any, Literal
 
 import ml_dtypes

@@ -1,0 +1,111 @@
+"""The contracts of the fused and the unfused logit softcap; docs/contracts.md carries the rules' numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
+from mlx_assay.conformance.verdict import Verdict
+from mlx_assay.oracles.registry import load
+from mlx_assay.oracles.rounding import denormal
+
+
+def _by(oracle: str, form: str) -> Callable[[Arguments], np.ndarray]:
+    def compute(arguments: Arguments) -> np.ndarray:
+        capped: np.ndarray = getattr(load(oracle), form)(arguments["x"], arguments["cap"])
+        return capped
+
+    return compute
+
+
+def _with_interval(arguments: Arguments) -> Arguments:
+    flushed = load("stock_mlx").flushes_denormals()
+    return {**arguments, "interval": load("precise_softcap").interval(arguments["x"], arguments["cap"], flushed)}
+
+
+def _ulps(arguments: Arguments, expected: np.ndarray) -> np.ndarray:
+    low, high = arguments["interval"]
+    allowed: np.ndarray = load("precise_softcap").distance(low, high, expected)
+    return allowed
+
+
+def _cap_kept(arguments: Arguments) -> bool:
+    """Rule 9: a denormal cap is zero on a device that flushes, which turns 0 / cap from 0 into NaN."""
+    x = arguments["x"]
+    if x.dtype == np.float16 or not load("stock_mlx").flushes_denormals():
+        return True
+    return not bool(denormal(load("precise_softcap").scalar(arguments["cap"], x.dtype)))
+
+
+def explain(arguments: Arguments, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
+    """The bits on the way: x, cap in x's dtype, the quotient and its tanh as the high-precision oracle has them."""
+    precise = load("precise_softcap")
+    x = np.asarray(arguments["x"][index])
+    divided = precise.quotient(x, arguments["cap"])
+    steps = {"x": x, "cap": precise.scalar(arguments["cap"], x.dtype), "x/cap": divided, "tanh": precise.tanh(divided)}
+    return ", ".join(f"{name} {_hex(value)}" for name, value in steps.items())
+
+
+def _hex(value: np.ndarray) -> str:
+    return f"0x{int.from_bytes(value.tobytes(), 'little'):0{2 * value.dtype.itemsize}x}"
+
+
+WITHIN = "tanh within 5 ulp (float32) or 1 ulp (float16, bfloat16), then the product: Metal Shading Language 7.4"
+
+RULES = (
+    Rule(1, "The cap is a Python number, rounded to float32 and then to x's dtype.", "mlx: mx.array of a number"),
+    Rule(2, "The result is tanh(x / cap) * cap, rounded to x's dtype after each operation.", "mlx-lm: gemma2.py"),
+    Rule(
+        3, "Fused, unfused and mlx-lm's forms give the same bits on one device.", "mlx-lm: gemma4_text.py, gemma3n.py"
+    ),
+    Rule(
+        4,
+        "Quotient and product are correctly rounded; tanh lies within 5 ulp of the correctly rounded one in float32, "
+        "1 ulp in float16 and bfloat16.",
+        "Metal Shading Language Specification, 7.4",
+    ),
+    Rule(5, "tanh keeps zeros with their sign, lies in [-1, 1], and is 1 in size from 16 on.", "BVLC/caffe#1455"),
+    Rule(6, "A NaN gives NaN; an infinity gives cap with the quotient's sign.", "IEEE 754-2019, 9.2"),
+    Rule(
+        7, "Cap 0 gives a zero of the sign of x, NaN for x = 0; an infinite or NaN cap gives NaN.", "IEEE 754-2019, 7.2"
+    ),
+    Rule(8, "Any NaN equals any NaN.", "IEEE 754-2019, 6.2.3 (relaxation nan-any)"),
+    Rule(
+        9,
+        "Where the device takes float32 denormals for zero, x, quotient and result may be zeros of their sign, and a "
+        "cap that is a denormal is left to the oracles on the same device.",
+        "Metal Shading Language Specification, 7.5",
+    ),
+    Rule(10, "x of size 0 and 0-d x are fine; a cap that is an array raises TypeError.", "this project"),
+)
+
+
+def _contract(operation: str, summary: str) -> Contract:
+    return Contract(
+        operation=operation,
+        summary=summary,
+        parameters=("x", "cap"),
+        dtypes=("bfloat16", "float16", "float32"),
+        references=(
+            Reference("stock_mlx", _by("stock_mlx", "logit_softcap")),
+            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma4"), rule="gemma4_text, compiled"),
+            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma3n"), rule="gemma3n, compiled"),
+            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma2"), rule="gemma2, unfused"),
+            *(
+                Reference(oracle, _by(oracle, "logit_softcap"), Verdict.WITHIN_ULP, _ulps, WITHIN, _cap_kept)
+                for oracle in ("precise_softcap", "numpy_reference", "torch_reference")
+            ),
+        ),
+        rules=RULES,
+        relaxations=("nan-any",),
+        prepare=_with_interval,
+        explain=explain,
+    )
+
+
+CONTRACTS = [
+    _contract("compiled_logit_softcap", "tanh(x / cap) * cap, fused by a shapeless compile"),
+    _contract("logit_softcap", "tanh(x / cap) * cap, three operations"),
+]
