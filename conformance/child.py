@@ -1,0 +1,209 @@
+"""A child process as the judge sees it: started, spoken to with a deadline, listened to, ended for certain."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+
+import msgspec
+
+from mlx_assay.conformance import arena
+from mlx_assay.conformance.protocol import LINE_LIMIT, Order, Reply, decode_reply, line
+from mlx_assay.conformance.verdict import Verdict
+
+OUTPUT_KEPT = 1 << 16
+"""Bytes of a child's output that are kept: the last ones."""
+
+OUTPUT_SHOWN = 2000
+"""Characters of it that a message shows."""
+
+LIVENESS_SECONDS = 0.1
+"""How often a silent child is looked at: its pipe may be held open by what it started."""
+
+START = "from mlx_assay.conformance.serve import main; main({orders}, {replies}, {arena}, {lifeline}, {parent})"
+
+
+class Death(Exception):
+    """A child that serves no longer, and the verdict on the case during which it ended."""
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.message = message
+
+
+class Child:
+    """One process in a group of its own, with pipes to speak, a file for tensors, and a listener to its output."""
+
+    def __init__(self) -> None:
+        self.arena = arena.create()
+        orders, self._orders = os.pipe()
+        self._replies, replies = os.pipe()
+        lifeline, self._lifeline = os.pipe()
+        passed = (orders, replies, self.arena, lifeline)
+        code = START.format(orders=orders, replies=replies, arena=self.arena, lifeline=lifeline, parent=os.getpid())
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-u", "-c", code],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=passed,
+                start_new_session=True,
+            )
+        finally:
+            for descriptor in (orders, replies, lifeline):
+                os.close(descriptor)
+        for descriptor in (self._orders, self._replies):
+            os.set_blocking(descriptor, False)
+        self._lines: deque[bytes] = deque()
+        self._buffer = bytearray()
+        self._output = bytearray()
+        assert self._process.stdout is not None
+        self._listener = threading.Thread(
+            target=_listen, args=(os.dup(self._process.stdout.fileno()), self._output), daemon=True
+        )
+        self._process.stdout.close()
+        self._listener.start()
+        owned = (self._orders, self._replies, self._lifeline, self.arena)
+        self._end = weakref.finalize(self, _end, self._process, owned, os.getpid())
+
+    @property
+    def output(self) -> str:
+        """The last that the child printed, fit to be shown."""
+        text = bytes(self._output[-OUTPUT_SHOWN:]).decode("utf-8", "replace")
+        return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text).strip()
+
+    def end(self) -> None:
+        """Kills the process and its group, and gives everything back."""
+        self._end()
+        self._listener.join(0.5)
+
+    def send(self, order: Order, deadline: float) -> None:
+        """Sends one line, or raises Death."""
+        data = memoryview(line(order))
+        poll = select.poll()
+        poll.register(self._orders, select.POLLOUT)
+        while data:
+            try:
+                data = data[os.write(self._orders, data) :]
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise self._overdue() from None
+                poll.poll(LIVENESS_SECONDS * 1000)
+            except BrokenPipeError:
+                raise self._gone() from None
+
+    def pending(self) -> bool:
+        """Takes in what has come, without waiting; whether a line or a part of one is there."""
+        self._take()
+        return bool(self._lines or self._buffer)
+
+    def receive(self, deadline: float) -> Reply:
+        """The next reply, or Death: by its own end, by the deadline, or by a line that the server never sends."""
+        poll = select.poll()
+        poll.register(self._replies, select.POLLIN)
+        while not self._lines:
+            open_ended = self._take()
+            if self._lines:
+                break
+            if not open_ended or self._ended():
+                if self._take() and self._lines:
+                    break
+                raise self._gone()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._overdue()
+            poll.poll(min(left, LIVENESS_SECONDS) * 1000 + 1)
+        try:
+            return decode_reply(self._lines.popleft())
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.foul(f"a line that the server never sends ({error})") from None
+
+    def foul(self, what: str) -> Death:
+        """Ends a child whose channel carries what it must not."""
+        self.end()
+        return Death(Verdict.ERROR, f"Expected the server's replies alone on the judge's channel but got {what}")
+
+    def _take(self) -> bool:
+        """Reads what is there; False at the end of the pipe."""
+        while True:
+            try:
+                data = os.read(self._replies, 1 << 16)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self._buffer += data
+            *lines, rest = self._buffer.split(b"\n")
+            self._lines.extend(bytes(text) for text in lines)
+            self._buffer = bytearray(rest)
+            if len(self._buffer) > LINE_LIMIT or len(self._lines) > LINE_LIMIT:
+                raise self.foul(f"a line of more than {LINE_LIMIT} bytes")
+
+    def _ended(self) -> bool:
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return self._process.poll() is not None
+
+    def _gone(self) -> Death:
+        """How the process ended; one that only closed its pipe is ended here."""
+        patience = time.monotonic() + 1
+        while not self._ended() and time.monotonic() < patience:
+            time.sleep(0.005)
+        closed = not self._ended()
+        self.end()
+        code = self._process.returncode
+        if closed:
+            how = "closed the judge's channel"
+        elif code is not None and code < 0:
+            how = f"was killed by {_signal_name(-code)}"
+        else:
+            how = f"ended with exit code {code}"
+        return Death(Verdict.CRASHED, f"The implementation's process {how}{self._said()}")
+
+    def _overdue(self) -> Death:
+        self.end()
+        return Death(Verdict.TIMED_OUT, f"No answer within the limit, killed{self._said()}")
+
+    def _said(self) -> str:
+        output = self.output
+        return f"; it printed last:\n{output}" if output else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _listen(descriptor: int, kept: bytearray) -> None:
+    """Drains a pipe so that no flood blocks the child, and keeps the end of what came."""
+    with contextlib.suppress(OSError):
+        while data := os.read(descriptor, 1 << 16):
+            kept += data
+            del kept[:-OUTPUT_KEPT]
+    os.close(descriptor)
+
+
+def _end(process: subprocess.Popen[bytes], descriptors: tuple[int, ...], owner: int) -> None:
+    """Kills the whole group before its leader is waited for, so that the group's id is still ours."""
+    if os.getpid() != owner:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)

@@ -1,0 +1,134 @@
+"""One case under way: what was asked of the child process, and the outcomes that have come back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlx_assay.conformance import arena
+from mlx_assay.conformance.child import Child
+from mlx_assay.conformance.protocol import Argument, Call, PlainArgument, Raised, Request, Returned, TensorArgument
+from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
+
+POISONS = (0xFFFFFFFF, 0x7B7B7B7B)
+"""32-bit patterns of the two rounds: NaN in every float dtype, then a large finite number in each; no valid id."""
+
+ARENA_KEPT = 1 << 26
+"""Bytes that the arena may hold between cases."""
+
+SMALLEST_OUTPUT = 4096
+
+Arguments = Sequence[Tensor | float | int | str | None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call came to.
+
+    `raised` where it raised; else `type` is empty for an mx.array, of the given dtype and shape, whose content is
+    `array` (None where it is larger than any right answer). `changed` are the positions of inputs that it changed.
+    """
+
+    raised: Raised | None = None
+    type: str = ""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    array: np.ndarray | None = None
+    changed: tuple[int, ...] = ()
+
+
+class Run:
+    """One case under way: the outcomes that have come, and the rest."""
+
+    def __init__(self, child: Child, operation: str, subcases: Sequence[Arguments], limit: float) -> None:
+        self.child = child
+        self.outcomes: list[Outcome] = []
+        self._deadline = time.monotonic() + limit
+        self._subcases = subcases
+        self._end = 0
+        described = [[self._described(argument) for argument in subcase] for subcase in subcases]
+        self._calls = [self._call(index, round_) for round_ in range(len(POISONS)) for index in range(len(subcases))]
+        self._request = Request(operation, described, self._calls)
+
+    def send(self) -> None:
+        """Hands the request over."""
+        self.child.send(self._request, self._deadline)
+
+    def pump(self) -> None:
+        """Takes in what has come, without waiting."""
+        while self.child.pending() and len(self.outcomes) < len(self._calls):
+            self._next()
+
+    def complete(self) -> list[Outcome]:
+        """Every outcome, calls in order. Death if the process does not live so long; `outcomes` holds what came."""
+        while len(self.outcomes) < len(self._calls):
+            self._next()
+        if self.child.pending():
+            raise self.child.foul("more replies than calls")
+        if self._end > ARENA_KEPT:
+            arena.empty(self.child.arena)
+        return self.outcomes
+
+    def _described(self, argument: Tensor | float | int | str | None) -> Argument:
+        if not isinstance(argument, Tensor):
+            return PlainArgument.make(argument)
+        base = argument.base
+        offset = self._reserve(base.nbytes)
+        arena.write(self.child.arena, base, offset)
+        return TensorArgument(offset, argument.dtype, list(base.shape), argument.steps, argument.kind)
+
+    def _call(self, index: int, round_: int) -> Call:
+        tensors = [argument for argument in self._subcases[index] if isinstance(argument, Tensor)]
+        largest = max((viewed(tensor.base, tensor.steps, np).size for tensor in tensors), default=0)
+        capacity = SMALLEST_OUTPUT + 4 * largest
+        output = self._reserve(capacity)
+        after = self._reserve(sum(tensor.base.nbytes for tensor in tensors))
+        return Call(index, POISONS[round_], output, capacity, after, overwrite=round_ > 0)
+
+    def _reserve(self, size: int) -> int:
+        offset = self._end
+        self._end += arena.aligned(size)
+        return offset
+
+    def _next(self) -> None:
+        index = len(self.outcomes)
+        reply = self.child.receive(self._deadline)
+        if not isinstance(reply, Returned | Raised) or reply.call != index:
+            raise self.child.foul(f"a reply out of turn where call {index} was due")
+        call = self._calls[index]
+        changed = self._changed(call)
+        if isinstance(reply, Raised):
+            self.outcomes.append(Outcome(raised=reply, changed=changed))
+            return
+        array = self._array(reply, call) if reply.written else None
+        self.outcomes.append(Outcome(None, reply.type, reply.dtype, tuple(reply.shape), array, changed))
+
+    def _array(self, reply: Returned, call: Call) -> np.ndarray | None:
+        """A copy of the output's bytes; None for a dtype that no contract has."""
+        dtype = DTYPES.get(reply.dtype)
+        if dtype is None:
+            return None
+        size = dtype.itemsize
+        for extent in reply.shape:
+            size *= extent
+            if not 0 <= extent <= call.capacity or size > call.capacity:
+                raise self.child.foul(f"an output of shape {reply.shape}, larger than its place")
+        array = np.empty(reply.shape, dtype=dtype)
+        if size and not arena.read(self.child.arena, array, call.output):
+            raise self.child.foul("an output that is not in the arena")
+        return array
+
+    def _changed(self, call: Call) -> tuple[int, ...]:
+        changed = []
+        offset = call.after
+        for position, argument in enumerate(self._subcases[call.subcase]):
+            if isinstance(argument, Tensor) and argument.base.size:
+                after = np.empty(argument.base.nbytes, dtype=np.uint8)
+                held = arena.read(self.child.arena, after, offset)
+                if not held or not np.array_equal(after, argument.base.reshape(-1).view(np.uint8)):
+                    changed.append(position)
+                offset += argument.base.nbytes
+        return tuple(changed)

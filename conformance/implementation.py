@@ -1,0 +1,130 @@
+"""A handle on what is judged: a child process that imports it and answers calls."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from mlx_assay.conformance.child import Child, Death
+from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.exchange import Arguments, Run
+from mlx_assay.conformance.protocol import Ready, Refused, Start
+from mlx_assay.conformance.verdict import Verdict
+
+
+class ImplementationError(RuntimeError):
+    """A target that cannot be imported, or has none of the operations looked for."""
+
+
+class Implementation:
+    """Runs the operations of `target` ("module", "module:object", None for the built-in) in a process of its own.
+
+    The process starts when it is first needed, and anew after it died. `limit` is in seconds, for the import and for
+    each case. `operations` are the names to look for, by default those of the contracts.
+    """
+
+    def __init__(
+        self,
+        target: str | None = None,
+        executor: str | None = None,
+        limit: float = 60.0,
+        *,
+        operations: Sequence[str] | None = None,
+    ) -> None:
+        self.target = target
+        self.executor = executor
+        self.limit = limit
+        self._looked_for = sorted(contracts() if operations is None else operations)
+        self._child: Child | None = None
+        self._operations: tuple[str, ...] = ()
+        self._environment: dict[str, Any] | None = None
+
+    def __enter__(self) -> Implementation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that the target has. ImplementationError if it cannot be imported or has none."""
+        if not self._operations:
+            self._start()
+        return self._operations
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Name, executor, MLX version and device; asked in this process, not of what is judged."""
+        if self._environment is None:
+            import mlx.core as mx
+
+            try:
+                from mlx_assay.impl import executors
+            except ImportError:
+                from mlx_assay.conformance import noexec as executors
+
+            name = self.executor or executors.current()
+            self._environment = {
+                "name": self.target or "mlx_assay.impl",
+                "executor": {"name": name, **executors.describe(name)},
+                "mlx": importlib.metadata.version("mlx"),
+                "device": str(mx.default_device()),
+            }
+        return self._environment
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def begin(self, operation: str, subcases: Sequence[Arguments]) -> Run:
+        """Sends a case and returns at once. Raises Death where no process can be had."""
+        if self._child is None or self._child.pending():
+            self.close()
+            try:
+                self._start()
+            except ImplementationError as error:
+                raise Death(Verdict.CRASHED, str(error)) from None
+        assert self._child is not None
+        run, self._child = Run(self._child, operation, subcases, self.limit), None
+        run.send()
+        return run
+
+    def finish(self, run: Run) -> None:
+        """Takes the process of a completed run back; without this the next case starts a new one."""
+        self._child = run.child
+
+    def _start(self) -> None:
+        child = Child()
+        deadline = time.monotonic() + self.limit
+        path = [folder for folder in sys.path if folder]
+        name = self.target or "mlx_assay.impl"
+        try:
+            child.send(Start(self.target, self.executor, path, self._looked_for), deadline)
+            reply = child.receive(deadline)
+        except Death as death:
+            raise ImplementationError(f"Importing {name!r} failed. {death.message}") from None
+        except BaseException:
+            child.end()
+            raise
+        if not isinstance(reply, Ready) or not set(reply.operations) <= set(self._looked_for):
+            child.end()
+            reason = reply.message if isinstance(reply, Refused) else "The process did not answer as the server does"
+            output = f"\nIt printed last:\n{child.output}" if child.output else ""
+            raise ImplementationError(
+                f"Expected an importable module or module:object but {name!r} failed: {reason}{output}"
+            )
+        if not reply.operations:
+            child.end()
+            raise ImplementationError(
+                f"Expected {name!r} to have a function of {', '.join(self._looked_for)} but it has none of them"
+            )
+        self._operations = tuple(reply.operations)
+        self._child = child

@@ -1,0 +1,200 @@
+"""The judge: from a case and an implementation to a record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlx_assay.conformance.child import Death
+from mlx_assay.conformance.contract import Contract, contracts
+from mlx_assay.conformance.exchange import Outcome, Run
+from mlx_assay.conformance.failure import context_line, title
+from mlx_assay.conformance.finding import Finding, Judged
+from mlx_assay.conformance.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.panel import Disagreement, Expected, Loader, Panel
+from mlx_assay.conformance.power import powerless_twin
+from mlx_assay.conformance.record import Record, replay_command
+from mlx_assay.conformance.verdict import Verdict, weakest
+from mlx_assay.fixtures.case import Case, Subcase
+from mlx_assay.fixtures.kind import Kind, kind_of
+from mlx_assay.fixtures.tensor import Tensor
+from mlx_assay.oracles.registry import load
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the steps of judging one case share."""
+
+    case: Case
+    contract: Contract
+    subcases: Sequence[Subcase]
+    panel: Panel
+    relaxations: Sequence[str]
+
+
+def judge(
+    case: Case,
+    implementation: Implementation,
+    *,
+    contract: Contract | None = None,
+    kind: Kind | None = None,
+    oracles: Loader = load,
+) -> Record:
+    """Runs a case and says what came of it; never raises for what an implementation does.
+
+    Contract, kind and oracles are those registered for the case unless others are given. Every subcase is called
+    twice, on outputs poisoned with different patterns and with the other subcases between; both results are judged.
+    """
+    began = time.perf_counter()
+    contract = contract or contracts()[case.operation]
+    kind = kind or kind_of(case)
+    relaxations = applicable(contract.relaxations, implementation.environment)
+    trial = Trial(case, contract, kind.subcases(case), Panel(contract, oracles, relaxations), relaxations)
+    findings = _findings(trial, implementation)
+    return _record(trial, kind, findings, implementation, time.perf_counter() - began)
+
+
+def applicable(relaxations: Sequence[str], environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """The contract's relaxations, without denormal-flush where the executor does not say that it flushes."""
+    flushes = environment["executor"].get("f32 denormals") == "flushed"
+    return tuple(name for name in relaxations if name != "denormal-flush" or flushes)
+
+
+def _findings(trial: Trial, implementation: Implementation) -> list[Finding]:
+    """What was found, one finding a subcase, or one for the case where it could not be judged at all."""
+    if not trial.subcases:
+        return [Finding(Verdict.NOT_RUN, "Expected a kind that makes subcases but it made none")]
+    if not trial.panel.references:
+        return [Finding(Verdict.NOT_RUN, f"No oracle is there: {', '.join(trial.panel.missing)} missing")]
+    if fault := trial.panel.fault():
+        return [Finding(Verdict.ORACLES_DISAGREE, fault)]
+    try:
+        if trial.case.operation not in implementation.operations:
+            return [Finding(Verdict.UNSUPPORTED, f"It has no function {trial.case.operation}")]
+        run = implementation.begin(trial.case.operation, [_ordered(trial, subcase) for subcase in trial.subcases])
+    except ImplementationError as error:
+        return [Finding(Verdict.ERROR, str(error))]
+    except Death as death:
+        return [Finding(death.verdict, death.message)]
+    try:
+        return _judged(trial, implementation, run)
+    except BaseException:
+        run.child.end()
+        raise
+
+
+def _judged(trial: Trial, implementation: Implementation, run: Run) -> list[Finding]:
+    death: Finding | None = None
+    expectations: list[list[Expected] | Disagreement] = []
+    for subcase in trial.subcases:
+        expectations.append(_expected(trial, subcase))
+        try:
+            if death is None:
+                run.pump()
+        except Death as error:
+            death = _died(trial, run, error)
+    try:
+        if death is None:
+            run.complete()
+            implementation.finish(run)
+    except Death as error:
+        death = _died(trial, run, error)
+    if twin := powerless_twin(trial.subcases, expectations, trial.relaxations):
+        return [Finding(Verdict.NOT_RUN, f"case without power: {twin} would conform to all of it; mend the fixture")]
+    findings = [
+        _of_subcase(trial, index, expectations[index], run.outcomes)
+        for index in range(min(len(trial.subcases), len(run.outcomes)))
+    ]
+    return [*findings, death] if death else findings
+
+
+def _ordered(trial: Trial, subcase: Subcase) -> list[Any]:
+    return [subcase.arguments[name] for name in trial.contract.parameters]
+
+
+def _expected(trial: Trial, subcase: Subcase) -> list[Expected] | Disagreement:
+    """What the oracles say; nothing where an exception is expected."""
+    if subcase.raises:
+        return []
+    plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
+    try:
+        expected = trial.panel.expect(plain)
+    except Disagreement as disagreement:
+        return disagreement
+    return expected or Disagreement("No oracle of the contract has an opinion on these arguments")
+
+
+def _died(trial: Trial, run: Run, death: Death) -> Finding:
+    """Names the call during which the process ended."""
+    index = len(run.outcomes)
+    count = len(trial.subcases)
+    subcase = trial.subcases[index % count]
+    call = f"call {index + 1} of {2 * count}, subcase {subcase.label!r}, "
+    return Finding(death.verdict, f"{call}{death.message[:1].lower()}{death.message[1:]}", subcase)
+
+
+def _of_subcase(
+    trial: Trial, index: int, expected: list[Expected] | Disagreement, outcomes: Sequence[Outcome]
+) -> Finding:
+    """The weakest of what is found of the two calls, and of their agreement with each other."""
+    subcase = trial.subcases[index]
+    if isinstance(expected, Disagreement):
+        return Finding(Verdict.ORACLES_DISAGREE, str(expected), subcase)
+    judged = Judged(trial.contract, trial.panel, trial.relaxations, subcase, expected)
+    first = outcomes[index]
+    again = index + len(trial.subcases)
+    if again >= len(outcomes):
+        return judged.finding(first)
+    second = outcomes[again]
+    if same_bits(first, second):
+        return judged.finding(first)
+    findings = [judged.finding(first), judged.finding(second), judged.unstable(first, second)]
+    order = list(Verdict)
+    return max(findings, key=lambda finding: order.index(finding.verdict))
+
+
+def same_bits(first: Outcome, second: Outcome) -> bool:
+    """Whether two calls came to exactly the same, NaN payloads included."""
+    if first.array is None or second.array is None or first.changed != second.changed:
+        return False
+    return first.array.dtype == second.array.dtype and np.array_equal(
+        first.array.reshape(-1).view(np.uint8), second.array.reshape(-1).view(np.uint8)
+    )
+
+
+def _record(
+    trial: Trial, kind: Kind, findings: Sequence[Finding], implementation: Implementation, seconds: float
+) -> Record:
+    case, panel = trial.case, trial.panel
+    verdict = weakest([finding.verdict for finding in findings])
+    conforms = verdict in (Verdict.SAME_BITS, Verdict.SAME_VALUE, Verdict.WITHIN_ULP, Verdict.WITHIN_BOUND)
+    telling = next(finding for finding in findings if finding.verdict is verdict)
+    message = ""
+    if not conforms:
+        executor = implementation.environment["executor"]["name"]
+        head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
+        separator = "" if telling.difference else ": "
+        context = context_line(case, telling.policy, telling.oracle, executor)
+        message = f"{head}{separator}{telling.message}\n{context}"
+    return Record(
+        id=case.id,
+        operation=case.operation,
+        dtype=case.dtype,
+        tags=list(kind.tags),
+        why=kind.why,
+        verdict=verdict,
+        conforms=conforms,
+        oracle=panel.names[0] if panel.names else "",
+        oracles=panel.names,
+        missing=panel.missing,
+        subcases=len(trial.subcases),
+        seconds=seconds,
+        replay=replay_command(case.id),
+        relaxations=list(dict.fromkeys(name for finding in findings for name in finding.relaxations)),
+        message=message,
+        difference=None if conforms else telling.difference,
+    )

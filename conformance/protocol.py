@@ -1,0 +1,128 @@
+"""What the judge and the process of an implementation say to each other: one JSON line a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+LINE_LIMIT = 1 << 20
+"""Bytes that one line may have; whoever sends more is not the server."""
+
+TEXT_LIMIT = 4000
+"""Characters of a message or a traceback that are sent."""
+
+
+class TensorArgument(msgspec.Struct, frozen=True, tag_field="is", tag="tensor", forbid_unknown_fields=True):
+    """An array: where its base lies in the arena, and how to view and hand it out (see fixtures.tensor.Tensor)."""
+
+    offset: int
+    dtype: str
+    shape: list[int]
+    steps: tuple[tuple[str, tuple[Any, ...]], ...]
+    kind: str
+
+
+class PlainArgument(msgspec.Struct, frozen=True, tag_field="is", tag="plain", forbid_unknown_fields=True):
+    """A Python value; floats travel as hex text, since JSON has neither infinities nor NaN."""
+
+    type: str
+    text: str
+
+    @classmethod
+    def make(cls, value: float | int | str | None) -> PlainArgument:
+        """Writes a value down."""
+        return cls(type(value).__name__, value.hex() if isinstance(value, float) else str(value))
+
+    @property
+    def value(self) -> float | int | str | bool | None:
+        """The value again."""
+        match self.type:
+            case "float":
+                return float.fromhex(self.text)
+            case "int":
+                return int(self.text)
+            case "bool":
+                return self.text == "True"
+            case "NoneType":
+                return None
+        return self.text
+
+
+Argument = TensorArgument | PlainArgument
+
+
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call of a case: which subcase, and where output and the inputs as they are afterwards go in the arena.
+
+    With `overwrite`, host arrays (NumPy, torch) get other content between the call and the evaluation of its result.
+    """
+
+    subcase: int
+    poison: int
+    output: int
+    capacity: int
+    after: int
+    overwrite: bool
+
+
+class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):
+    """The first message to the child: what to import, and how."""
+
+    target: str | None
+    executor: str | None
+    path: list[str]
+    operations: list[str]
+
+
+class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forbid_unknown_fields=True):
+    """One case: the arguments of each subcase, and the calls in order."""
+
+    operation: str
+    subcases: list[list[Argument]]
+    calls: list[Call]
+
+
+class Ready(msgspec.Struct, frozen=True, tag_field="says", tag="ready", forbid_unknown_fields=True):
+    """The implementation is imported and has these operations."""
+
+    operations: list[str]
+
+
+class Refused(msgspec.Struct, frozen=True, tag_field="says", tag="refused", forbid_unknown_fields=True):
+    """The implementation could not be imported."""
+
+    message: str
+
+
+class Returned(msgspec.Struct, frozen=True, tag_field="says", tag="returned", forbid_unknown_fields=True):
+    """A call returned. `type` is empty for an mx.array; `written` says that its bytes lie in the arena."""
+
+    call: int
+    type: str
+    dtype: str
+    shape: list[int]
+    written: bool
+
+
+class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid_unknown_fields=True):
+    """A call raised. `bases` are the built-in exception types among the exception's bases."""
+
+    call: int
+    bases: list[str]
+    type: str
+    message: str
+    traceback: str
+
+
+Order = Start | Request
+Reply = Ready | Refused | Returned | Raised
+
+encode_line = msgspec.json.Encoder().encode_lines
+decode_order = msgspec.json.Decoder(Order, strict=True).decode
+decode_reply = msgspec.json.Decoder(Reply, strict=True).decode
+
+
+def line(message: Order | Reply) -> bytes:
+    """One message as a line."""
+    return encode_line([message])

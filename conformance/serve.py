@@ -1,0 +1,201 @@
+"""The process of an implementation: imports it, runs its calls, reports plain bytes; the judge lives elsewhere."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import ctypes
+import faulthandler
+import importlib
+import os
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from mlx_assay.conformance.material import Material
+from mlx_assay.conformance.protocol import (
+    LINE_LIMIT,
+    TEXT_LIMIT,
+    Call,
+    Raised,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+    Start,
+    decode_order,
+    line,
+)
+
+try:
+    from mlx_assay.impl import executors
+except ImportError:
+    from mlx_assay.conformance import noexec as executors
+
+BUILT_IN = "mlx_assay.impl"
+SMALLEST_MEMORY = 4 << 30
+"""Bytes of private memory that an implementation may have on any machine; else half of what the machine has."""
+
+_bases_of = type.__dict__["__mro__"].__get__
+_builtin_exceptions = {
+    value: name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
+_format_exception = traceback.format_exception
+_class_name = type.__dict__["__name__"].__get__
+_read, _write, _line, _decode_order, _str, _type = os.read, os.write, line, decode_order, str, type
+_poison = executors.poison
+
+
+class Channel:
+    """The two pipes to the judge."""
+
+    def __init__(self, orders: int, replies: int) -> None:
+        self._orders = orders
+        self._replies = replies
+        self._buffer = bytearray()
+
+    def receive(self) -> bytes | None:
+        """The next line, or None once the judge has closed its end."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            data = _read(self._orders, LINE_LIMIT)
+            if not data:
+                return None
+            self._buffer += data
+        text = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return text
+
+    def send(self, reply: Reply) -> None:
+        """Writes one line."""
+        data = memoryview(_line(reply))
+        while data:
+            data = data[_write(self._replies, data) :]
+
+
+def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
+    """Serves until the judge closes the channel."""
+    _die_with_parent(lifeline, parent)
+    _limit_resources()
+    faulthandler.enable(all_threads=False)
+    channel = Channel(orders, replies)
+    text = channel.receive()
+    if text is None:
+        return
+    start = _decode_order(text)
+    if not isinstance(start, Start):
+        raise TypeError(f"Expected a start but got {type(start).__name__}")
+    with contextlib.ExitStack() as stack:
+        try:
+            if start.executor is not None:
+                stack.enter_context(executors.use(start.executor))
+            functions = _functions(start)
+        except BaseException as error:
+            channel.send(Refused(_described(error)))
+            return
+        channel.send(Ready(sorted(functions)))
+        _serve(channel, Material(arena), functions)
+
+
+def _serve(channel: Channel, material: Material, functions: dict[str, Callable[..., Any]]) -> None:
+    while (text := channel.receive()) is not None:
+        request = _decode_order(text)
+        if not isinstance(request, Request):
+            raise TypeError(f"Expected a request but got {_type(request)}")
+        material.begin()
+        for index, call in enumerate(request.calls):
+            channel.send(_answer(index, call, request, material, functions[request.operation]))
+
+
+def _answer(index: int, call: Call, request: Request, material: Material, function: Callable[..., Any]) -> Reply:
+    """Runs one call; whatever it raises is an answer too."""
+    arguments = material.arguments(request.subcases[call.subcase])
+    material.prime(call.poison)
+    seen = False
+    reply: Reply
+    try:
+        with _poison(call.poison):
+            result = function(*arguments)
+            if call.overwrite:
+                material.inputs_to_arena(call.after)
+                material.overwrite_host()
+                seen = True
+            reply = material.deliver(index, call, result)
+            result = None
+    except BaseException as error:
+        reply = _raised(index, error)
+    if not seen:
+        material.inputs_to_arena(call.after)
+    return reply
+
+
+def _raised(index: int, error: BaseException) -> Raised:
+    kind = _type(error)
+    bases = [_builtin_exceptions[base] for base in _bases_of(kind) if base in _builtin_exceptions]
+    try:
+        message = _str(error)[:TEXT_LIMIT]
+    except BaseException:
+        message = "(its text cannot be had)"
+    try:
+        trace = "".join(_format_exception(error, limit=-4))[-TEXT_LIMIT:]
+    except BaseException:
+        trace = ""
+    return Raised(index, bases, _str(_class_name(kind))[:200], _encodable(message), _encodable(trace))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8", "replace")
+
+
+def _described(error: BaseException) -> str:
+    raised = _raised(0, error)
+    return f"{raised.type}: {raised.message}\n{raised.traceback}".strip()
+
+
+def _functions(start: Start) -> dict[str, Callable[..., Any]]:
+    """Imports the target and finds its operations.
+
+    Where Metal text runs on the host, a user's own kernels do too: mx.fast.metal_kernel is the executor's from here.
+    """
+    sys.path[:] = [os.getcwd(), *sys.path, *(folder for folder in start.path if folder not in sys.path)]
+    if start.target is not None and executors.current() == "host":
+        import mlx.core as mx
+
+        mx.fast.metal_kernel = executors.metal_kernel
+    module, _, path = (start.target or BUILT_IN).partition(":")
+    found: Any = importlib.import_module(module)
+    for name in filter(None, path.split(".")):
+        found = getattr(found, name)
+    functions = {name: getattr(found, name, None) for name in start.operations}
+    return {name: function for name, function in functions.items() if callable(function)}
+
+
+def _die_with_parent(lifeline: int, parent: int) -> None:
+    """Ends this process and all that it started once the judge is gone, however the judge went."""
+    if sys.platform == "linux":
+        death_signal = 1
+        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+
+
+def _watch(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _limit_resources() -> None:
+    """No core files, and no more memory than the machine can spare."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = max(SMALLEST_MEMORY, memory // 2)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+            score.write("500")
