@@ -1,4 +1,4 @@
-"""The command line: `mlx-assay run`, `list`, `replay` and `doctor`."""
+"""The command line: `mlx-assay run`, `list`, `replay`, `keep` and `doctor`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(verbs)
     _add_list(verbs)
     _add_replay(verbs)
+    _add_keep(verbs)
     doctor = _verb(verbs, "doctor", "name each part that is missing or broken, and the command that mends it", "")
     doctor.set_defaults(call=_doctor)
     return top
@@ -90,6 +91,20 @@ def _add_replay(verbs: Any) -> None:
     replay.add_argument("id", metavar="ID", help="a whole case id, as reports show it")
     _add_judging(replay)
     replay.set_defaults(call=_replay)
+
+
+def _add_keep(verbs: Any) -> None:
+    keep = _verb(
+        verbs,
+        "keep",
+        "keep an input that exploration found as a case of its own",
+        "examples:\n  mlx-assay keep mlx-assay-found/logit_softcap-float16.safetensors \\\n"
+        "    --why 'A tiny cap divides to infinity'",
+    )
+    keep.add_argument("file", metavar="FILE", help="a candidate, as a failing exploration names it")
+    keep.add_argument("--why", metavar="TEXT", required=True, help="which fault it hunts, in one sentence")
+    keep.add_argument("--issue", metavar="URL", default="", help="where the fault is discussed")
+    keep.set_defaults(call=_keep)
 
 
 def _add_queries(verb: argparse.ArgumentParser) -> None:
@@ -162,6 +177,16 @@ def _replay(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.replay import replay
 
     return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit)
+
+
+def _keep(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.keep import keep
+
+    try:
+        print(keep(arguments.file, arguments.why, arguments.issue))
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    return 0
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

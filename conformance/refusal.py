@@ -32,8 +32,12 @@ def refusing() -> Iterator[None]:
 
 def checked_executor(name: str | None) -> str:
     """The executor's name, this machine's own for None; Refusal for one that is unknown or cannot run here."""
-    from mlx_assay.impl import executors
-
+    try:
+        from mlx_assay.impl import executors
+    except (ImportError, OSError) as error:
+        raise Refusal(
+            f"The executors cannot be imported ({error}): mlx-assay doctor names what is broken", EXIT_INCOMPLETE
+        ) from error
     if name is None:
         return str(executors.current())
     if name not in executors.NAMES:

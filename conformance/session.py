@@ -14,6 +14,7 @@ from mlx_assay.conformance.environment import environment
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Record, replay_command
 from mlx_assay.conformance.report import (
+    SCHEMA,
     Executor,
     Implementation,
     OracleState,
@@ -122,6 +123,7 @@ class Session:
             records = sorted(self._records.values(), key=lambda record: order.get(record.id, len(order)))
             complete = self._finished and len(records) == len(self._declared)
             return Report(
+                schema=SCHEMA,
                 started=self._started.isoformat(timespec="seconds"),
                 seconds=round(time.monotonic() - self._clock, 3),
                 environment=msgspec.structs.replace(

@@ -7,15 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.judge import judge
 from mlx_assay.conformance.options import Options, distribution
+from mlx_assay.conformance.panel import standing
 from mlx_assay.conformance.plugin import PROPERTY, WORKER_PROPERTY
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case
+from mlx_assay.oracles.registry import availability, load
 
 IMPLEMENTATION = pytest.StashKey[Implementation]()
 SELECTION = pytest.StashKey[Selection]()
@@ -70,4 +74,24 @@ def portrait(handle: Implementation, selection: Selection) -> Worker:
         implementation_details={key: str(value) for key, value in known.items()},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
+        oracles=oracles({case.operation for case in selection.cases}),
     )
+
+
+def oracles(operations: set[str]) -> dict[str, OracleState]:
+    """The oracles of these operations' contracts; each has been tested in this process, or is now."""
+    references = {
+        reference.oracle
+        for operation, contract in contracts().items()
+        if operation in operations
+        for reference in contract.references
+    }
+    found = [standing(name, load) for name in sorted(references)]
+    return {
+        known.name: OracleState(
+            "missing" if known.missing else "faulty" if known.fault else "ok",
+            known.version,
+            (availability(known.name) or known.missing) if known.missing else known.fault,
+        )
+        for known in found
+    }
