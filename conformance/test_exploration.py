@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mlx_assay.conformance import worker
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.implementation import ImplementationError
 from mlx_assay.conformance.judge import judge
 from mlx_assay.conformance.profiles import chosen
 from mlx_assay.fixtures.encoding import FLOATS
@@ -26,8 +27,13 @@ WHY = "Found by exploration"
 
 @pytest.fixture(scope="session")
 def implementation(pytestconfig: pytest.Config) -> Implementation:
-    """The process that runs what is judged, one a worker."""
-    return worker.implementation(pytestconfig)
+    """The process that runs what is judged, one a worker; started here, so that its failure is told once."""
+    handle = worker.implementation(pytestconfig)
+    try:
+        _ = handle.operations
+    except ImplementationError as error:
+        pytest.fail(f"mlx-assay: {error}", pytrace=False)
+    return handle
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
