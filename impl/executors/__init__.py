@@ -1,0 +1,31 @@
+"""The machines that run Metal kernel text: `metal` (mx.fast.metal_kernel) and `host` (this CPU), behind one call."""
+
+from mlx_assay.impl.executors.choice import (
+    NAMES,
+    ExecutorUnavailable,
+    UnknownExecutor,
+    available,
+    current,
+    poison,
+    use,
+)
+from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
+from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
+from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
+
+__all__ = [
+    "NAMES",
+    "ExecutorUnavailable",
+    "Finding",
+    "Kernel",
+    "UnknownExecutor",
+    "available",
+    "current",
+    "describe",
+    "doctor",
+    "metal_kernel",
+    "poison",
+    "shapeless_tracing",
+    "tracing",
+    "use",
+]

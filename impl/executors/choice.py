@@ -1,0 +1,84 @@
+"""Which executor runs a kernel, and what its memory holds before: context variables, so threads choose for themselves."""
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+import mlx.core as mx
+
+from mlx_assay.impl.executors.toolchain import ToolchainError, toolchain
+
+NAMES = ("metal", "host")
+
+
+class UnknownExecutor(ValueError):
+    """A name that is not in NAMES."""
+
+
+class ExecutorUnavailable(RuntimeError):
+    """An executor that cannot run on this machine."""
+
+
+_current: ContextVar[str | None] = ContextVar("mlx_assay_executor", default=None)
+_poison: ContextVar[int | None] = ContextVar("mlx_assay_poison", default=None)
+
+
+def _check(name: str) -> None:
+    if name not in NAMES:
+        raise UnknownExecutor(f"unknown executor {name!r}: expected one of {', '.join(NAMES)}")
+
+
+def available(name: str) -> str | None:
+    """None if the executor can run here, else the reason and the mend. UnknownExecutor: no such executor."""
+    _check(name)
+    if name == "metal":
+        if mx.metal.is_available():
+            return None
+        return "MLX has no Metal back end here: use a Mac with Apple silicon, or the executor 'host'"
+    try:
+        toolchain()
+    except ToolchainError as error:
+        return str(error)
+    return None
+
+
+def current() -> str:
+    """The executor of kernels called now: the one chosen by `use`, else metal where there is Metal, else host."""
+    return _current.get() or ("metal" if mx.metal.is_available() else "host")
+
+
+@contextlib.contextmanager
+def use(name: str) -> Iterator[None]:
+    """Kernels called inside run on this executor.
+
+    UnknownExecutor: no such executor. ExecutorUnavailable: it cannot run here; there is no fall-back.
+    """
+    if (reason := available(name)) is not None:
+        raise ExecutorUnavailable(f"executor {name!r} cannot run here: {reason}")
+    token = _current.set(name)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def poison(pattern: int | None) -> Iterator[None]:
+    """Kernels called inside find this 32-bit pattern in their outputs, unless they have an `init_value`.
+
+    On host every byte of every output, and of the threadgroup memory of every threadgroup, holds it. On metal the pattern is
+    read as an f32 and given as `init_value`, so an output holds it exactly in f32 and converted in other dtypes, and
+    threadgroup memory holds what it held. None: the executor's own choice (host: a NaN pattern; metal: as MLX allocates).
+    """
+    if pattern is not None and not 0 <= pattern < 2**32:
+        raise ValueError(f"a poison is a 32-bit pattern, 0 to 0xffffffff, and this is {pattern:#x}")
+    token = _poison.set(pattern)
+    try:
+        yield
+    finally:
+        _poison.reset(token)
+
+
+def current_poison() -> int | None:
+    """The pattern set by `poison`, or None."""
+    return _poison.get()

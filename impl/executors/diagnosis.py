@@ -1,0 +1,88 @@
+"""What an executor is, for reports, and whether it works here, for `doctor`."""
+
+import platform
+from pathlib import Path
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors.kernel import metal_kernel
+from mlx_assay.impl.executors.objects import cache_directory
+from mlx_assay.impl.executors.toolchain import ToolchainError, baseline, machine, toolchain
+
+
+class Finding(NamedTuple):
+    """One part of the machinery: its state, and how to mend it ("" where there is nothing to mend)."""
+
+    part: str
+    state: str
+    mend: str
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def describe(name: str) -> dict[str, str]:
+    """What decides an executor's bits. UnknownExecutor: no such executor; ExecutorUnavailable: it cannot run here."""
+    if (reason := choice.available(name)) is not None:
+        raise choice.ExecutorUnavailable(f"executor {name!r} cannot run here: {reason}")
+    if name == "metal":
+        return {"executor": name, "mlx": mx.__version__} | {k: str(v) for k, v in mx.device_info().items()}
+    compiler = toolchain()
+    return {
+        "executor": name,
+        "mlx": mx.__version__,
+        "compiler": compiler.source,
+        "compiler_version": compiler.version,
+        "baseline": baseline(),
+        "contraction": "on",
+        "f32_denormals": "flushed",
+        "f16_denormals": "kept",
+        "mode": "MXCSR FTZ DAZ" if machine() == "x86_64" else "FPCR FZ",
+        "simd_sum": "ascending xor butterfly",
+        "schedule": "in-order",
+        "transcendentals": "C library, f32",
+        "cpu": _processor(),
+    }
+
+
+def _canary(name: str) -> Finding:
+    kernel = metal_kernel(
+        "canary", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * 2.0f + 1.0f;", "", True, False
+    )
+    x = mx.array([float(i) for i in range(64)])
+    part = f"executor {name}"
+    try:
+        with choice.use(name):
+            (y,) = kernel(
+                inputs=[x], grid=(64, 1, 1), threadgroup=(32, 1, 1), output_shapes=[(64,)], output_dtypes=[mx.float32]
+            )
+            got = y.tolist()
+    except Exception as error:
+        return Finding(part, f"failed: {error}", "report this with the text above")
+    if got != [2.0 * i + 1.0 for i in range(64)]:
+        return Finding(part, f"wrong: x * 2 + 1 over 0..63 gave {got}", f"delete {cache_directory()} and try again")
+    return Finding(part, "runs: x * 2 + 1 is right", "")
+
+
+def doctor() -> list[Finding]:
+    """The compiler, and a kernel compiled, run and checked on each executor that is available."""
+    findings = []
+    try:
+        compiler = toolchain()
+        findings.append(Finding("compiler", f"{compiler.version} at {compiler.source}", ""))
+        findings.append(Finding("cache", str(cache_directory()), ""))
+    except ToolchainError as error:
+        findings.append(Finding("compiler", "missing", str(error)))
+    for name in choice.NAMES:
+        reason = choice.available(name)
+        findings.append(Finding(f"executor {name}", "unavailable", reason) if reason else _canary(name))
+    return findings

@@ -1,0 +1,180 @@
+"""The host executor's kernel object: the same text, translated, compiled for this CPU, run a fiber a thread."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import mlx.core as mx
+import numpy as np
+
+from mlx_assay.impl.executors import launch, objects
+from mlx_assay.impl.executors.signature import (
+    MAX_CONSTANT_ELEMENTS,
+    TYPES,
+    Definition,
+    InputKind,
+    TemplateValue,
+    Text,
+    generate,
+)
+from mlx_assay.impl.executors.translation import translate
+
+Template = Sequence[tuple[str, Any]]
+
+_NUMPY = {
+    mx.bool_: np.dtype(np.bool_),
+    mx.int8: np.dtype(np.int8),
+    mx.int16: np.dtype(np.int16),
+    mx.int32: np.dtype(np.int32),
+    mx.int64: np.dtype(np.int64),
+    mx.uint8: np.dtype(np.uint8),
+    mx.uint16: np.dtype(np.uint16),
+    mx.uint32: np.dtype(np.uint32),
+    mx.uint64: np.dtype(np.uint64),
+    mx.float16: np.dtype(np.float16),
+    mx.bfloat16: np.dtype(ml_dtypes.bfloat16),
+    mx.float32: np.dtype(np.float32),
+    mx.complex64: np.dtype(np.complex64),
+}
+
+
+def type_name(dtype: Any) -> str:
+    """Metal's name of an MLX dtype."""
+    return TYPES[str(dtype).rpartition(".")[2]]
+
+
+def _template_value(name: str, value: object) -> TemplateValue:
+    if isinstance(value, bool):
+        return TemplateValue(name, "bool", str(int(value)))
+    if isinstance(value, int):
+        return TemplateValue(name, "int", str(value))
+    if isinstance(value, mx.Dtype):
+        return TemplateValue(name, "typename", type_name(value))
+    raise ValueError("[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`.")
+
+
+def _check_size(name: str, actual: int, expected: int) -> None:
+    if actual != expected:
+        raise ValueError(f"[metal_kernel] Expected `{name}` to have size {expected} but got size {actual}.\n")
+
+
+@dataclass
+class _Prepared:
+    text: Text
+    library: objects.Library
+
+
+def _explain(text: Text, error: str) -> str:
+    """The compiler's message, each place with the author's own line."""
+    lines = {"source": text.source.split("\n"), "header": text.header.split("\n")}
+
+    def place(match: re.Match[str]) -> str:
+        number = int(match[2])
+        own = lines[match[1]][number - 1].strip() if number <= len(lines[match[1]]) else ""
+        return f"{match[1]} line {number}: {match[4]}\n    {own}"
+
+    messages = re.findall(r"^(source|header|signature|entry|[^\s:]+):(\d+):(\d+): ((?:fatal )?error: .*)$", error, re.M)
+    known = [m for m in messages if m[0] in lines]
+    if not known:
+        return error
+    return "\n".join(
+        f"{file} line {number}: {message}\n    {lines[file][int(number) - 1].strip() if int(number) <= len(lines[file]) else ''}"
+        for file, number, _, message in known
+    )
+
+
+class HostKernel:
+    """A kernel on the host executor. Its inputs are read in place and never written; its outputs are new arrays."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._prepared: dict[object, _Prepared] = {}
+
+    def _prepare(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> _Prepared:
+        kinds = tuple((a.dtype, a.ndim == 0, a.size < MAX_CONSTANT_ELEMENTS) for a in inputs)
+        key = (kinds, tuple(dtypes), tuple((name, type(value), value) for name, value in template))
+        if (found := self._prepared.get(key)) is not None:
+            return found
+        text = self.text(inputs, dtypes, template)
+        try:
+            library = objects.build(translate(text))
+        except objects.CompilationError as error:
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} does not compile on the host executor:\n"
+                f"{_explain(text, str(error))}"
+            ) from None
+        if library.threadgroup_bytes > launch.MAX_THREADGROUP_BYTES:
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} declares {library.threadgroup_bytes} bytes of threadgroup "
+                f"memory, and {launch.MAX_THREADGROUP_BYTES} is the most: declare less."
+            )
+        return self._prepared.setdefault(key, _Prepared(text, library))
+
+    def text(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> Text:
+        """The Metal text that MLX would generate for these arguments."""
+        kinds = tuple(InputKind(type_name(a.dtype), a.ndim == 0, a.size < MAX_CONSTANT_ELEMENTS) for a in inputs)
+        values = tuple(_template_value(name, value) for name, value in template)
+        return generate(self.definition, kinds, tuple(type_name(d) for d in dtypes), values)
+
+    def _addresses(self, inputs: Sequence[mx.array], keep: list[object]) -> list[int]:
+        addresses: list[int] = []
+        for name, array in zip(self.definition.input_names, inputs, strict=True):
+            address, strides = launch.layout(array)
+            if self.definition.ensure_row_contiguous and not launch.row_contiguous(array.shape, strides):
+                array = mx.contiguous(array)
+                mx.eval(array)
+                address, strides = launch.layout(array)
+            keep.append(array)
+            addresses.append(address)
+            if array.ndim:
+                for extra in self.definition.extras(name):
+                    values = {
+                        "shape": np.array(array.shape, np.int32),
+                        "strides": np.array(strides, np.int64),
+                        "ndim": np.array(array.ndim, np.int32),
+                    }[extra]
+                    keep.append(values)
+                    addresses.append(values.ctypes.data)
+        return addresses
+
+    def _output(self, shape: Sequence[int], dtype: Any, init_value: float | None, poison: int) -> mx.array:
+        numpy_type = _NUMPY.get(dtype)
+        if numpy_type is None:
+            raise RuntimeError(f"[metal_kernel] an output of {dtype} is not known to Metal")
+        if init_value is not None:
+            return mx.array(np.full(shape, init_value, numpy_type))
+        count = 1
+        for n in shape:
+            count *= n
+        words = np.full(-(-count * numpy_type.itemsize // 4), poison, np.uint32)
+        return mx.array(words.view(np.uint8)[: count * numpy_type.itemsize].view(numpy_type).reshape(shape))
+
+    def __call__(
+        self,
+        inputs: Sequence[mx.array],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[Any],
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+        template: Template,
+        init_value: float | None,
+        verbose: bool,
+        poison: int,
+    ) -> list[mx.array]:
+        definition = self.definition
+        _check_size("inputs", len(inputs), len(definition.input_names))
+        _check_size("output_shapes", len(output_shapes), len(definition.output_names))
+        _check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
+        launch.check_grid(grid, threadgroup)
+        prepared = self._prepare(inputs, output_dtypes, template)
+        if verbose:
+            print(f"Generated source code for `{definition.name}`:\n```\n{prepared.text}\n```")
+        mx.eval(*inputs)
+        keep: list[object] = []
+        addresses = self._addresses(inputs, keep)
+        outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+        addresses += [launch.layout(out)[0] for out in outputs]
+        launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison)
+        return outputs

@@ -1,0 +1,113 @@
+"""The kernel object behind the door: it holds what `metal_kernel` was given and asks at each call who runs it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors.host import HostKernel
+from mlx_assay.impl.executors.launch import DEFAULT_POISON
+from mlx_assay.impl.executors.metal import MetalKernel
+from mlx_assay.impl.executors.signature import Definition
+from mlx_assay.impl.executors.trace import tracing
+
+MATH_MODES = ("safe", "relaxed", "fast")
+
+
+class Kernel:
+    """A custom kernel that runs on the current executor."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._host = HostKernel(definition)
+        self._metal: MetalKernel | None = None
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.definition.name!r}>"
+
+    def __call__(
+        self,
+        *,
+        inputs: Sequence[Any],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[Any],
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+        template: Sequence[tuple[str, Any]] | None = None,
+        init_value: float | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> list[mx.array]:
+        """Runs the kernel: arguments, results and errors are those of mx.fast.metal_kernel's kernel.
+
+        On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning.
+        RuntimeError: the kernel does not compile, faults, or is called inside a trace on host.
+        """
+        arrays = [a if isinstance(a, mx.array) else mx.array(a) for a in inputs]
+        if choice.current() == "metal":
+            return self._on_metal()(
+                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
+                choice.current_poison(),
+                stream,
+            )
+        if tracing(*arrays):
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} was called inside an mx.compile or vmap trace on the "
+                "executor 'host', which cannot run there: call it outside of the transformation, or use mx.disable_compile()."
+            )
+        poison = choice.current_poison()
+        return self._host(
+            *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
+            DEFAULT_POISON if poison is None else poison,
+        )
+
+    def _on_metal(self) -> MetalKernel:
+        if self._metal is None:
+            self._metal = MetalKernel(self.definition)
+        return self._metal
+
+
+def _math_mode(options: object) -> str:
+    if options is None:
+        return "safe"
+    if not isinstance(options, dict):
+        raise ValueError("[metal_kernel] Expected `compile_options` to be a dict.")
+    for name in options:
+        if name != "math_mode":
+            raise ValueError(f"[metal_kernel] Unknown compile option `{name}`.")
+    mode = str(options.get("math_mode", "safe"))
+    if mode not in MATH_MODES:
+        raise ValueError("[metal_kernel] Expected math_mode to be 'safe', 'relaxed', or 'fast'.")
+    return mode
+
+
+def metal_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    compile_options: object | None = None,
+) -> Kernel:
+    """A custom kernel from the body of a Metal function, as mx.fast.metal_kernel: see there for the arguments.
+
+    Which executor runs it is decided at each call. The host executor computes as math_mode "safe" asks in every mode.
+    ValueError: no output, or an unknown compile option.
+    """
+    if not output_names:
+        raise ValueError("[metal_kernel] Must specify at least one output.")
+    return Kernel(
+        Definition(
+            name,
+            tuple(input_names),
+            tuple(output_names),
+            source,
+            header,
+            ensure_row_contiguous,
+            atomic_outputs,
+            _math_mode(compile_options),
+        )
+    )

@@ -1,0 +1,132 @@
+"""One launch on the host: arguments by address, the grid checked in 64 bits, the scheduler called without the GIL."""
+
+import ctypes
+from collections.abc import Sequence
+
+from mlx_assay.impl.executors.objects import Library
+
+MAX_THREADS_PER_THREADGROUP = 1024
+MAX_THREADGROUP_BYTES = 32 * 1024
+MAX_AXIS = 2**31 - 1
+
+# A NaN in f16, bfloat and f32 alike.
+DEFAULT_POISON = 0xFFDEFFDE
+
+SCHEDULES = {"in-order": 0, "reverse": 1}
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("thread", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("threadgroup", ctypes.c_uint32 * 3),
+        ("threadgroup_bytes", ctypes.c_uint32),
+        ("poison", ctypes.c_uint32),
+        ("schedule", ctypes.c_uint32),
+        ("fault", ctypes.c_uint32),
+        ("lines", ctypes.c_int32 * 2),
+        ("divergent_simdgroup_operations", ctypes.c_uint32),
+        ("barriers_after_exits", ctypes.c_uint32),
+    )
+
+
+class _Buffer(ctypes.Structure):
+    """CPython's Py_buffer."""
+
+    _fields_ = (
+        ("address", ctypes.c_void_p),
+        ("owner", ctypes.py_object),
+        ("bytes", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+_STRIDED = 0x18  # PyBUF_STRIDES
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int]
+_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = [ctypes.POINTER(_Buffer)]
+
+
+def layout(array: object) -> tuple[int, tuple[int, ...]]:
+    """The address of an evaluated array's first element and its strides in elements.
+
+    The address is good for as long as the caller keeps the array.
+    """
+    view = _Buffer()
+    _get_buffer(array, view, _STRIDED)
+    try:
+        return view.address or 0, tuple(view.strides[i] // view.itemsize for i in range(view.ndim))
+    finally:
+        _release_buffer(view)
+
+
+def row_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie in row-major order without gaps; an axis of size 1 may have any stride."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The grid and the threadgroup clamped to it, as `dispatchThreads` and MLX do.
+
+    TypeError: not three integers of MLX's range (an axis has at most 2**31 - 1 threads).
+    ValueError: a negative axis, an empty threadgroup, or more than 1,024 threads in one.
+    """
+    for name, value in (("grid", grid), ("threadgroup", threadgroup)):
+        if len(value) != 3 or not all(isinstance(n, int) and abs(n) <= MAX_AXIS for n in value):
+            raise TypeError(
+                f"[metal_kernel] Expected `{name}` to be 3 integers of at most {MAX_AXIS} but got {tuple(value)}: "
+                "split the work over more axes."
+            )
+        if min(value) < 0:
+            raise ValueError(f"[metal_kernel] Expected `{name}` to be without negative numbers but got {tuple(value)}.")
+    threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+    if threads > MAX_THREADS_PER_THREADGROUP:
+        raise ValueError(
+            f"Thread group size ({threads}) is greater than  the maximum allowed threads per threadgroup "
+            f"({MAX_THREADS_PER_THREADGROUP})."
+        )
+    if threads == 0:
+        raise ValueError(f"[metal_kernel] Expected `threadgroup` to hold a thread but got {tuple(threadgroup)}.")
+    return tuple(grid), tuple(min(t, g) for t, g in zip(threadgroup, grid, strict=True))
+
+
+def launch(
+    library: Library, name: str, addresses: Sequence[int], grid: Sequence[int], threadgroup: Sequence[int], poison: int
+) -> None:
+    """Runs every thread of a grid. RuntimeError: a fault of the kernel, with its name and source lines."""
+    grid, threadgroup = check_grid(grid, threadgroup)
+    if not all(grid):
+        return
+    request = _Launch(
+        thread=library.thread,
+        threadgroup_bytes=library.threadgroup_bytes,
+        poison=poison,
+        schedule=SCHEDULES["in-order"],
+    )
+    request.grid[:] = grid
+    request.threadgroup[:] = threadgroup
+    buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
+    request.buffers = ctypes.addressof(buffers)
+    fault = library.launch(ctypes.byref(request))
+    if fault == 1:
+        a, b = request.lines
+        raise RuntimeError(
+            f"[metal_kernel] kernel {name!r} on the host executor: threads of one threadgroup wait at different barriers, "
+            f"source lines {a} and {b}: every thread has to reach the same threadgroup_barrier."
+        )
+    if fault:
+        raise RuntimeError("[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)")

@@ -1,0 +1,170 @@
+"""Compiled kernels: a cache on disk whose key is everything that decides what a kernel computes.
+
+Files appear by an atomic rename, so any number of processes and threads may build the same kernel at once.
+"""
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from mlx_assay.impl.executors.toolchain import KERNEL_FLAGS, RUNTIME, RUNTIME_FLAGS, Toolchain, baseline, toolchain
+
+CACHE_VARIABLE = "MLX_ASSAY_CACHE"
+
+# clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent to
+# an exact function instead.
+_FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
+
+
+class CompilationError(RuntimeError):
+    """The compiler rejected a kernel."""
+
+
+@dataclass
+class Library:
+    """A loaded kernel: `thread` is the address of the function that runs one thread."""
+
+    thread: int
+    threadgroup_bytes: int
+    launch: "ctypes._NamedFuncPointer"
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def cache_directory() -> Path:
+    """$MLX_ASSAY_CACHE, or `mlx-assay` in the platform's cache directory of the user."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "mlx-assay"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlx-assay"
+
+
+@cache
+def _runtime_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(p for p in RUNTIME.iterdir() if p.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _key(*parts: str) -> str:
+    compiler = toolchain()
+    digest = hashlib.sha256()
+    for part in (*parts, compiler.version, baseline(), _runtime_digest(), *KERNEL_FLAGS, *RUNTIME_FLAGS):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _run(command: tuple[str, ...]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompilationError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+
+
+def _fused_half_definition(match: re.Match[str]) -> str:
+    if match[2] is None:
+        return (
+            "define internal half @assay.fmuladd.f16(half %a, half %b, half %c) alwaysinline {\n"
+            "  %x = bitcast half %a to i16\n  %y = bitcast half %b to i16\n  %z = bitcast half %c to i16\n"
+            "  %r = call zeroext i16 @assay_fmuladd_half(i16 zeroext %x, i16 zeroext %y, i16 zeroext %z)\n"
+            "  %h = bitcast i16 %r to half\n  ret half %h\n}\n"
+        )
+    size = int(match[2])
+    type_ = f"<{size} x half>"
+    lines = [f"define internal {type_} @assay.fmuladd.v{size}f16({type_} %a, {type_} %b, {type_} %c) alwaysinline {{"]
+    for i in range(size):
+        lines += [f"  %{v}{i} = extractelement {type_} %{v}, i32 {i}" for v in "abc"]
+        lines.append(f"  %f{i} = call half @assay.fmuladd.f16(half %a{i}, half %b{i}, half %c{i})")
+        lines.append(f"  %r{i} = insertelement {type_} {f'%r{i - 1}' if i else 'poison'}, half %f{i}, i32 {i}")
+    return "\n".join([*lines, f"  ret {type_} %r{size - 1}", "}", ""])
+
+
+def exact_fused_half(ir: str) -> str:
+    """LLVM IR whose fused half operations call `assay_fmuladd_half`, which rounds once."""
+    found = {m[0]: m for m in _FUSED_HALF.finditer(ir)}
+    if not found:
+        return ir
+    ir = re.sub(r"^declare [^\n]*@llvm\.fmuladd\.(?:v\d+)?f16\([^\n]*$", "", ir, flags=re.M)
+    ir = _FUSED_HALF.sub(lambda m: f"@assay.fmuladd.{m[1] or ''}f16", ir)
+    scalar = re.match(_FUSED_HALF, "@llvm.fmuladd.f16")
+    assert scalar is not None
+    matches = {"@llvm.fmuladd.f16": scalar, **found}
+    definitions = "".join(_fused_half_definition(m) for m in matches.values())
+    return f"{ir}\ndeclare zeroext i16 @assay_fmuladd_half(i16 zeroext, i16 zeroext, i16 zeroext)\n{definitions}"
+
+
+def _compile_kernel(compiler: Toolchain, source: Path, output: Path) -> None:
+    flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-I", str(RUNTIME))
+    if "fp16" in baseline() or not re.search(r"\b(half\d?|float16_t)\b", source.read_text()):
+        _run((*flags, "-c", str(source), "-o", str(output)))
+        return
+    ir = source.with_suffix(".ll")
+    _run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
+    ir.write_text(exact_fused_half(ir.read_text()))
+    _run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
+
+
+def _compile_runtime(compiler: Toolchain, source: Path, output: Path) -> None:
+    _run((*compiler.clang, *compiler.target, *RUNTIME_FLAGS, "-c", str(source), "-o", str(output)))
+
+
+def _publish(work: Path, objects: list[Path], path: Path) -> None:
+    shared = work / "kernel.so"
+    _run((*toolchain().link, *map(str, objects), "-o", str(shared)))
+    os.replace(shared, path)
+
+
+def _path(key: str) -> Path:
+    folder = cache_directory() / "objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{key}.so"
+
+
+@cache
+def runtime() -> ctypes.CDLL:
+    """The scheduler, loaded so that kernels find it. Built once for a compiler and a version of its text."""
+    path = _path(_key("runtime"))
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as work:
+            made = []
+            for source in ("scheduler.cpp", "half.cpp"):
+                made.append(Path(work) / f"{source}.o")
+                _compile_runtime(toolchain(), RUNTIME / source, made[-1])
+            _publish(Path(work), made, path)
+    # Kernels call the C library's functions by name and link with nothing.
+    ctypes.CDLL("libSystem.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+
+
+def _load(path: Path) -> Library:
+    scheduler = runtime()
+    library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    thread = ctypes.cast(library.assay_thread, ctypes.c_void_p).value
+    library.assay_threadgroup_bytes.restype = ctypes.c_uint32
+    assert thread is not None
+    return Library(thread, library.assay_threadgroup_bytes(), scheduler.assay_launch)
+
+
+def build(source: str) -> Library:
+    """The library of a translated kernel, from the cache or made now. CompilationError: the compiler's messages."""
+    path = _path(_key("kernel", source))
+    if path.exists():
+        try:
+            return _load(path)
+        except OSError:
+            path.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        work = Path(folder)
+        text, compiled = work / "kernel.clcpp", work / "kernel.o"
+        text.write_text(source)
+        _compile_kernel(toolchain(), text, compiled)
+        _publish(work, [compiled], path)
+    return _load(path)

@@ -1,0 +1,129 @@
+// bfloat: stored in 16 bits, computed in f32, rounded to nearest even after each operation. A float becomes a bfloat only
+// by an explicit conversion, as in Metal, so that `bit ? x : -INFINITY` does not compile for it.
+#pragma once
+
+#include "types.h"
+
+namespace assay {
+
+// Rounds the magnitude of an integer to odd at f32's precision, so that the second rounding (to bfloat) is the only one.
+template <class I>
+METAL_FUNC constexpr float round_to_odd(I value) {
+  const bool negative = value < I(0);
+  ulong m = negative ? ulong(0) - ulong(value) : ulong(value);
+  const int bits = m ? 64 - __builtin_clzl(m) : 0;
+  if (bits > 24) {
+    const int drop = bits - 24;
+    const ulong lost = m & ((1ul << drop) - 1);
+    m = ((m >> drop) | ulong(lost != 0)) << drop;
+  }
+  const float f = float(m);
+  return negative ? -f : f;
+}
+
+METAL_FUNC constexpr ushort bfloat_bits(float f) {
+  const uint u = __builtin_bit_cast(uint, f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return ushort((u >> 16) | 0x40u);
+  return ushort((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+}  // namespace assay
+
+struct bfloat {
+  ushort bits;
+
+  bfloat() = default;
+  constexpr bfloat(const bfloat&) = default;
+  template <class B, class = metal::enable_if_t<metal::is_same_v<B, bfloat>>>
+  constexpr bfloat(const __constant B& other) : bits(other.bits) {}
+  bfloat& operator=(const bfloat&) = default;
+  template <class B, class = metal::enable_if_t<metal::is_same_v<B, bfloat>>>
+  bfloat& operator=(const __constant B& other) {
+    bits = other.bits;
+    return *this;
+  }
+
+  constexpr explicit bfloat(float f) : bits(assay::bfloat_bits(f)) {}
+  constexpr explicit bfloat(half h) : bits(assay::bfloat_bits(float(h))) {}
+  template <class I, class = metal::enable_if_t<__is_integral(I)>>
+  constexpr bfloat(I i) : bits(assay::bfloat_bits(assay::round_to_odd(i))) {}
+
+  // To float alone: a second implicit conversion would turn `c ? x : 0` into an int.
+  template <class F, class = metal::enable_if_t<metal::is_same_v<F, float>>>
+  constexpr operator F() const {
+    return __builtin_bit_cast(float, uint(bits) << 16);
+  }
+  template <class F, class = metal::enable_if_t<metal::is_same_v<F, float>>, class = void>
+  constexpr operator F() const __constant {
+    return __builtin_bit_cast(float, uint(bits) << 16);
+  }
+  template <class A, class = metal::enable_if_t<__is_integral(A) || metal::is_same_v<A, half>>, class = void,
+            class = void>
+  constexpr explicit operator A() const {
+    return static_cast<A>(__builtin_bit_cast(float, uint(bits) << 16));
+  }
+  template <class A, class = metal::enable_if_t<__is_integral(A) || metal::is_same_v<A, half>>, class = void,
+            class = void>
+  constexpr explicit operator A() const __constant {
+    return static_cast<A>(__builtin_bit_cast(float, uint(bits) << 16));
+  }
+
+  constexpr bfloat operator-() const { return from_bits(ushort(bits ^ 0x8000u)); }
+  constexpr bfloat operator+() const { return *this; }
+
+  static constexpr bfloat from_bits(ushort b) {
+    bfloat r = bfloat(0.0f);
+    r.bits = b;
+    return r;
+  }
+};
+
+static_assert(sizeof(bfloat) == 2, "a bfloat has 16 bits");
+
+typedef bfloat bfloat16_t;
+
+#define ASSAY_BFLOAT_ASSIGNMENT(op, space) \
+  METAL_FUNC space bfloat& operator op##=(space bfloat & a, bfloat b) { \
+    a = a op b; \
+    return a; \
+  }
+#define ASSAY_BFLOAT_OPERATOR(op) \
+  METAL_FUNC constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bfloat operator op(bfloat a, I b) { \
+    return bfloat(float(a) op float(bfloat(b))); \
+  } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bfloat operator op(I a, bfloat b) { \
+    return bfloat(float(bfloat(a)) op float(b)); \
+  } \
+  METAL_FUNC constexpr float operator op(bfloat a, float b) { return float(a) op b; } \
+  METAL_FUNC constexpr float operator op(float a, bfloat b) { return a op float(b); } \
+  ASSAY_BFLOAT_ASSIGNMENT(op, __private) \
+  ASSAY_BFLOAT_ASSIGNMENT(op, __global) \
+  ASSAY_BFLOAT_ASSIGNMENT(op, __local)
+ASSAY_BFLOAT_OPERATOR(+)
+ASSAY_BFLOAT_OPERATOR(-)
+ASSAY_BFLOAT_OPERATOR(*)
+ASSAY_BFLOAT_OPERATOR(/)
+#undef ASSAY_BFLOAT_OPERATOR
+
+#define ASSAY_BFLOAT_COMPARISON(op) \
+  METAL_FUNC constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); } \
+  METAL_FUNC constexpr bool operator op(bfloat a, float b) { return float(a) op b; } \
+  METAL_FUNC constexpr bool operator op(float a, bfloat b) { return a op float(b); } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bool operator op(bfloat a, I b) { \
+    return float(a) op float(bfloat(b)); \
+  } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bool operator op(I a, bfloat b) { \
+    return float(bfloat(a)) op float(b); \
+  }
+ASSAY_BFLOAT_COMPARISON(<)
+ASSAY_BFLOAT_COMPARISON(>)
+ASSAY_BFLOAT_COMPARISON(<=)
+ASSAY_BFLOAT_COMPARISON(>=)
+ASSAY_BFLOAT_COMPARISON(==)
+ASSAY_BFLOAT_COMPARISON(!=)
+#undef ASSAY_BFLOAT_COMPARISON

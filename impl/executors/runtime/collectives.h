@@ -1,0 +1,125 @@
+// The names under which Metal offers the simdgroup and quad operations.
+#pragma once
+
+#include "simdgroup.h"
+
+#define ASSAY_SITE int site = __builtin_LINE()
+
+namespace metal {
+
+METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site, &assay::meet); }
+
+#define ASSAY_SHUFFLE(name, route)                                                         \
+  template <class T>                                                                       \
+  METAL_FUNC T name(T v, ushort argument, ASSAY_SITE) {                                    \
+    return assay::collective(v, argument, site, &assay::shuffle<assay::route, T>);         \
+  }
+ASSAY_SHUFFLE(simd_shuffle, kIndex)
+ASSAY_SHUFFLE(simd_broadcast, kIndex)
+ASSAY_SHUFFLE(simd_shuffle_down, kDown)
+ASSAY_SHUFFLE(simd_shuffle_up, kUp)
+ASSAY_SHUFFLE(simd_shuffle_xor, kXor)
+ASSAY_SHUFFLE(simd_shuffle_rotate_down, kRotateDown)
+ASSAY_SHUFFLE(simd_shuffle_rotate_up, kRotateUp)
+ASSAY_SHUFFLE(quad_shuffle, kQuadIndex)
+ASSAY_SHUFFLE(quad_broadcast, kQuadIndex)
+ASSAY_SHUFFLE(quad_shuffle_down, kQuadDown)
+ASSAY_SHUFFLE(quad_shuffle_up, kQuadUp)
+ASSAY_SHUFFLE(quad_shuffle_xor, kQuadXor)
+#undef ASSAY_SHUFFLE
+
+template <class T>
+METAL_FUNC T simd_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<true, T>);
+}
+template <class T>
+METAL_FUNC T simd_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
+}
+
+template <class T>
+METAL_FUNC T simd_broadcast_first(T v, ASSAY_SITE) {
+  return assay::collective(v, 0, site, &assay::first<T>);
+}
+template <class T>
+METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
+  return assay::collective(v, 0, site, &assay::quad_first<T>);
+}
+
+// A sum or product of bfloats is taken in f32 and rounded once, as MLX's bf16_math.h does.
+#define ASSAY_REDUCTION(name, operation, width)                                                     \
+  template <class T>                                                                                \
+  METAL_FUNC T name(T v, ASSAY_SITE) {                                                              \
+    if constexpr (is_same_v<T, bfloat>)                                                             \
+      return bfloat(assay::collective(float(v), 0, site, &assay::reduce<operation, float, width>)); \
+    else                                                                                            \
+      return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);                    \
+  }
+ASSAY_REDUCTION(simd_sum, assay::Sum, 32)
+ASSAY_REDUCTION(simd_product, assay::Product, 32)
+ASSAY_REDUCTION(simd_max, assay::Max, 32)
+ASSAY_REDUCTION(simd_min, assay::Min, 32)
+ASSAY_REDUCTION(quad_sum, assay::Sum, 4)
+ASSAY_REDUCTION(quad_product, assay::Product, 4)
+ASSAY_REDUCTION(quad_max, assay::Max, 4)
+ASSAY_REDUCTION(quad_min, assay::Min, 4)
+#undef ASSAY_REDUCTION
+
+#define ASSAY_BITWISE(name, operation, width)                                        \
+  template <class T>                                                                 \
+  METAL_FUNC T name(T v, ASSAY_SITE) {                                               \
+    return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);       \
+  }
+ASSAY_BITWISE(simd_and, assay::And, 32)
+ASSAY_BITWISE(simd_or, assay::Or, 32)
+ASSAY_BITWISE(simd_xor, assay::Xor, 32)
+ASSAY_BITWISE(quad_and, assay::And, 4)
+ASSAY_BITWISE(quad_or, assay::Or, 4)
+ASSAY_BITWISE(quad_xor, assay::Xor, 4)
+#undef ASSAY_BITWISE
+
+#define ASSAY_SCAN(name, operation, inclusive, width)                                                        \
+  template <class T>                                                                                         \
+  METAL_FUNC T name(T v, ASSAY_SITE) {                                                                       \
+    if constexpr (is_same_v<T, bfloat>)                                                                      \
+      return bfloat(assay::collective(float(v), 0, site, &assay::scan<operation, float, inclusive, width>)); \
+    else                                                                                                     \
+      return assay::collective(v, 0, site, &assay::scan<operation, T, inclusive, width>);                    \
+  }
+ASSAY_SCAN(simd_prefix_inclusive_sum, assay::Sum, true, 32)
+ASSAY_SCAN(simd_prefix_exclusive_sum, assay::Sum, false, 32)
+ASSAY_SCAN(simd_prefix_inclusive_product, assay::Product, true, 32)
+ASSAY_SCAN(simd_prefix_exclusive_product, assay::Product, false, 32)
+ASSAY_SCAN(quad_prefix_inclusive_sum, assay::Sum, true, 4)
+ASSAY_SCAN(quad_prefix_exclusive_sum, assay::Sum, false, 4)
+ASSAY_SCAN(quad_prefix_inclusive_product, assay::Product, true, 4)
+ASSAY_SCAN(quad_prefix_exclusive_product, assay::Product, false, 4)
+#undef ASSAY_SCAN
+
+struct simd_vote {
+  typedef ulong vote_t;
+  ulong votes, active;
+  explicit simd_vote(ulong v = 0) : votes(v), active(v) {}
+  explicit operator ulong() const { return votes; }
+  bool all() const { return votes == active; }
+  bool any() const { return votes != 0; }
+};
+
+METAL_FUNC simd_vote simd_ballot(bool c, ASSAY_SITE) {
+  const assay::Lane lane = assay::ballot(c, site);
+  simd_vote v(lane.result[0]);
+  v.active = lane.result[1];
+  return v;
+}
+METAL_FUNC bool simd_any(bool c, ASSAY_SITE) { return assay::ballot(c, site).result[0] != 0; }
+METAL_FUNC bool simd_all(bool c, ASSAY_SITE) {
+  const assay::Lane lane = assay::ballot(c, site);
+  return lane.result[0] == lane.result[1];
+}
+METAL_FUNC simd_vote simd_active_threads_mask(ASSAY_SITE) { return simd_ballot(true, site); }
+METAL_FUNC bool simd_is_first(ASSAY_SITE) {
+  const assay::Lane lane = assay::ballot(true, site);
+  return lane.fill[0] == ulong(__builtin_ctzl(lane.result[1]));
+}
+
+}  // namespace metal

@@ -1,0 +1,146 @@
+// Metal's scalar types, address spaces and type traits. The language is C++ for OpenCL, whose address spaces are Metal's.
+#pragma once
+
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+
+#define device __global
+#define constant __constant
+#define threadgroup __local
+#define thread __private
+#define METAL_FUNC inline __attribute__((always_inline))
+#define __METAL__ 1
+#define __METAL_VERSION__ 320
+
+// Names that are free in Metal and keywords in OpenCL.
+#define global global_
+#define local local_
+#define generic generic_
+#define uniform uniform_
+#define pipe pipe_
+#define read_only read_only_
+#define write_only write_only_
+#define read_write read_write_
+
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef half float16_t;
+
+static_assert(sizeof(long) == 8, "Metal's long has 64 bits");
+
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define HUGE_VALF __builtin_inff()
+#define MAXFLOAT 0x1.fffffep+127f
+#define FLT_MAX 0x1.fffffep+127f
+#define FLT_MIN 0x1p-126f
+#define FLT_EPSILON 0x1p-23f
+#define HALF_MAX 65504.0h
+#define HALF_MIN 0x1p-14h
+#define INT_MAX 0x7fffffff
+#define INT_MIN (-0x7fffffff - 1)
+#define UINT_MAX 0xffffffffu
+#define SHRT_MAX 0x7fff
+#define USHRT_MAX 0xffff
+#define UCHAR_MAX 0xff
+#define M_PI_F 3.14159265358979323846264338327950288f
+#define M_PI_2_F 1.57079632679489661923132169163975144f
+#define M_PI_4_F 0.785398163397448309615660845819875721f
+#define M_1_PI_F 0.318309886183790671537767526745028724f
+#define M_2_PI_F 0.636619772367581343075535053490057448f
+#define M_2_SQRTPI_F 1.12837916709551257389615890312154517f
+#define M_SQRT2_F 1.41421356237309504880168872420969808f
+#define M_SQRT1_2_F 0.707106781186547524400844362104849039f
+#define M_E_F 2.71828182845904523536028747135266250f
+#define M_LOG2E_F 1.44269504088896340735992468100189214f
+#define M_LOG10E_F 0.434294481903251827651128918916605082f
+#define M_LN2_F 0.693147180559945309417232121458176568f
+#define M_LN10_F 2.30258509299404568401799145468436421f
+
+namespace metal {
+
+template <class T, T v>
+struct integral_constant {
+  static constexpr __constant T value = v;
+  typedef T value_type;
+  constexpr operator T() const { return v; }
+};
+typedef integral_constant<bool, true> true_type;
+typedef integral_constant<bool, false> false_type;
+
+template <bool c, class T = void>
+struct enable_if {};
+template <class T>
+struct enable_if<true, T> {
+  typedef T type;
+};
+template <bool c, class T = void>
+using enable_if_t = typename enable_if<c, T>::type;
+
+template <bool c, class A, class B>
+struct conditional {
+  typedef A type;
+};
+template <class A, class B>
+struct conditional<false, A, B> {
+  typedef B type;
+};
+template <bool c, class A, class B>
+using conditional_t = typename conditional<c, A, B>::type;
+
+template <class A, class B>
+constexpr __constant bool is_same_v = __is_same(A, B);
+template <class A, class B>
+struct is_same : integral_constant<bool, __is_same(A, B)> {};
+template <class A, class B>
+constexpr __constant bool is_convertible_v = __is_convertible(A, B);
+template <class A, class B>
+struct is_convertible : integral_constant<bool, __is_convertible(A, B)> {};
+template <class T>
+constexpr __constant bool is_integral_v = __is_integral(T);
+template <class T>
+struct is_integral : integral_constant<bool, __is_integral(T)> {};
+template <class T>
+constexpr __constant bool is_signed_v = __is_signed(T);
+template <class T>
+constexpr __constant bool is_unsigned_v = __is_unsigned(T);
+
+template <class T>
+struct remove_reference {
+  typedef __remove_reference_t(T) type;
+};
+template <class T>
+using remove_reference_t = __remove_reference_t(T);
+template <class T>
+using remove_cv_t = __remove_cv(T);
+template <class T>
+using decay_t = __decay(T);
+
+// A parameter that takes no part in deduction.
+template <class T>
+struct type_identity {
+  typedef T type;
+};
+template <class T>
+using plain = typename type_identity<T>::type;
+
+}  // namespace metal
+
+// A cast that keeps the bits.
+template <class To, class From>
+METAL_FUNC constexpr To as_type(From from) {
+  static_assert(sizeof(To) == sizeof(From), "as_type needs two types of one size");
+  return __builtin_bit_cast(To, from);
+}
