@@ -2,6 +2,8 @@
 
 Gemma 2's stands inside a method (mlx_lm/models/gemma2.py, Model.__call__) and is written out here:
 `out = mx.tanh(out / self.final_logit_softcapping)` and `out = out * self.final_logit_softcapping`.
+An integer cap is passed as a float, the same number: mx.compile's cache (MLX 0.32.4) takes an integer for the float of
+the same bits, so that a cap of 1 and then of 5e-324 would replay the graph of 1.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ def version() -> str:
 
 def gemma4(x: np.ndarray, cap: float) -> np.ndarray:
     """mlx_lm.models.gemma4_text.logit_softcap, a shapeless compile, like x; cap is a Python number."""
-    return to_numpy(_function("gemma4_text")(cap, to_mlx(x)))
+    return to_numpy(_function("gemma4_text")(float(cap), to_mlx(x)))
 
 
 def gemma3n(x: np.ndarray, cap: float) -> np.ndarray:
     """mlx_lm.models.gemma3n.logit_softcap, a shapeless compile, like x; cap is a Python number."""
-    return to_numpy(_function("gemma3n")(cap, to_mlx(x)))
+    return to_numpy(_function("gemma3n")(float(cap), to_mlx(x)))
 
 
 def gemma2(x: np.ndarray, cap: float) -> np.ndarray:

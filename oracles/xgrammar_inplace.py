@@ -6,7 +6,10 @@ It writes -inf over rejected logits and leaves allowed ones as they are. Against
 3. an allowed signalling NaN keeps its bits here, may become quiet there (a NaN equals any NaN for both);
 4. an allowed denormal keeps its bits here, may be flushed there on a device that flushes;
 5. ids past the mask's last word are left as they are here, with a warning, and rejected there: the words are padded;
-6. arrays of more than two dimensions are refused here: they are flattened to rows.
+6. arrays of more than two dimensions are refused here: they are flattened to rows;
+7. bits past V count here: where every id is allowed and the last word has a zero bit past V, XGrammar 0.2.9 writes one
+   -inf at that place, which is the next row or foreign memory (V=2, word 0b11, two rows: the second row's id 0 is
+   lost). Such bits, which the additive contract ignores, are set before the call.
 `apply_token_bitmask` maps 1 and 2, which it sees from the values alone: everything else is XGrammar's.
 """
 
@@ -45,6 +48,8 @@ def apply_token_bitmask_inplace(logits: np.ndarray, bits: np.ndarray) -> np.ndar
     words = np.zeros(-(-vocabulary // 32), np.int32)
     given = bits.reshape(-1)[: len(words)]
     words[: len(given)] = given
+    if past := vocabulary % 32:
+        words.view(np.uint32)[-1] |= np.uint32(2**32 - 2**past)
     rows = to_torch(logits.reshape(-1, vocabulary))
     _function()(rows, to_torch(words).expand(len(rows), -1), vocabulary)
     return to_numpy(rows).reshape(logits.shape)
@@ -79,5 +84,7 @@ def self_test() -> None:
             np.zeros((2, 256 * 32), np.float32), (octets << np.uint32(8 * byte)).view("i4")
         )
         require_bits(NAME, f"every value of byte {byte}", got, want.reshape(2, -1))
+    kept = apply_token_bitmask_inplace(np.ones((3, 2), np.float32), np.array([0b11], np.int32))
+    require_bits(NAME, "three rows of two ids, all allowed", kept, np.ones((3, 2), np.float32))
     short = apply_token_bitmask(np.ones(40, np.float32), np.array([-(2**31)], np.int32))
     require(NAME, "the ids allowed by a short mask", np.flatnonzero(short == 1).tolist(), [31])

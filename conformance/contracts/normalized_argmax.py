@@ -105,7 +105,7 @@ CORE_RULES = (
     Rule(4, "The first NaN score wins.", "ml-explore/mlx#4291", since="0.32.3"),
     Rule(
         5,
-        "A NaN score loses to every number; a leading NaN is stock MLX's matter on the same device (the CPU answers 0).",
+        "A NaN score loses to every number; a leading NaN is left to stock MLX on the same device (the CPU gives 0).",
         "ml-explore/mlx#4274",
         until="0.32.2",
     ),
