@@ -1,0 +1,5 @@
+"""KeyboardInterrupt."""
+
+
+def normalized_argmax(logits):
+    raise KeyboardInterrupt

@@ -1,0 +1,5 @@
+"""None."""
+
+
+def normalized_argmax(logits):
+    return None
