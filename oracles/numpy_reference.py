@@ -117,8 +117,8 @@ def _test_mask() -> None:
     for identity in (0, 7, 8, 31, 32, 63, 64, 95):
         words = np.zeros(3, np.uint32)
         words[identity // 32] = 1 << (identity % 32)
-        got = np.flatnonzero(allowed(words.view(np.int32), 96)).tolist()
-        require(NAME, f"the ids allowed by bit {identity}", got, [identity])
+        found = np.flatnonzero(allowed(words.view(np.int32), 96)).tolist()
+        require(NAME, f"the ids allowed by bit {identity}", found, [identity])
     require(NAME, "the ids allowed by a short mask", np.flatnonzero(allowed(np.array([-1]), 40)).size, 32)
     for dtype in (BFLOAT16, np.dtype(np.float16), np.dtype(np.float32)):
         logits = np.array([np.inf, np.nan, -0.0, 5.0, 7.0], dtype)
@@ -127,13 +127,13 @@ def _test_mask() -> None:
 
 
 def _test_softcap() -> None:
-    for dtype, x, cap, want in (
+    for dtype, value, cap, want in (
         (BFLOAT16, 30.0, 50.0, 27.0),
         (BFLOAT16, 100.0, 30.0, 29.875),
         (np.dtype(np.float16), 100.0, 30.0, 29.921875),
     ):
-        got = logit_softcap(np.array([x], dtype), cap)
-        require_bits(NAME, f"softcap of {x} at cap {cap}", got, np.array([want], dtype))
+        got = logit_softcap(np.array([value], dtype), cap)
+        require_bits(NAME, f"softcap of {value} at cap {cap}", got, np.array([want], dtype))
     x = np.array([1331.0, 4400.0, 65504.0, np.inf, -65504.0, np.nan, 0.0, -0.0], np.float32)
     saturated = np.array([30.0, 30.0, 30.0, 30.0, -30.0, np.nan, 0.0, -0.0], np.float32)
     require_bits(NAME, "softcap of large values at cap 30", logit_softcap(x, 30.0), saturated)

@@ -51,4 +51,4 @@ def denormal(values: np.ndarray) -> np.ndarray:
     """bool, like values: numbers below the smallest normal one, zero not among them."""
     smallest = 1 << FRACTION_BITS[values.dtype]
     size = np.abs(ranks(values))
-    return (size > 0) & (size < smallest)
+    return np.asarray((size > 0) & (size < smallest))

@@ -5,6 +5,8 @@ Scalars are one-element tensors of the dtype: torch would take a Python number w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import ml_dtypes
@@ -41,6 +43,20 @@ def to_numpy(tensor: Any) -> np.ndarray:
     return np.asarray(tensor.numpy())
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keeps small operations off torch's thread pool, which costs a hundred times more where processes share cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_one_thread()
 def argmax_given(logits: np.ndarray, lse: np.ndarray, nan_rule: Literal["first", "skipped"] = "first") -> np.ndarray:
     """uint32 [...]: the lowest id of the largest rounded score of logits [..., V] - lse [..., 1].
 
@@ -59,6 +75,7 @@ def argmax_given(logits: np.ndarray, lse: np.ndarray, nan_rule: Literal["first",
     return to_numpy(found).astype(np.uint32)
 
 
+@_one_thread()
 def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray) -> np.ndarray:
     """logits [..., V] plus 0 where bit (id & 31) of word id >> 5 is set, plus -inf elsewhere; missing words reject."""
     import torch
@@ -73,6 +90,7 @@ def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray) -> np.ndarray:
     return to_numpy(given + mask)
 
 
+@_one_thread()
 def logit_softcap(x: np.ndarray, cap: float) -> np.ndarray:
     """tanh(x / cap) * cap, each rounded to x's dtype, like x; cap goes through float32."""
     import torch
@@ -120,9 +138,9 @@ def _test_mask() -> None:
 
 
 def _test_softcap() -> None:
-    for x, cap, want in ((30.0, 50.0, 27.0), (100.0, 30.0, 29.875)):
-        got = logit_softcap(np.array([x], BFLOAT16), cap)
-        require_bits(NAME, f"softcap of {x} at cap {cap}", got, np.array([want], BFLOAT16))
+    for value, cap, want in ((30.0, 50.0, 27.0), (100.0, 30.0, 29.875)):
+        got = logit_softcap(np.array([value], BFLOAT16), cap)
+        require_bits(NAME, f"softcap of {value} at cap {cap}", got, np.array([want], BFLOAT16))
     x = np.array([1331.0, 4400.0, 65504.0, np.inf, -65504.0, np.nan, 0.0, -0.0], np.float32)
     saturated = np.array([30.0, 30.0, 30.0, 30.0, -30.0, np.nan, 0.0, -0.0], np.float32)
     require_bits(NAME, "softcap of large values at cap 30", logit_softcap(x, 30.0), saturated)
