@@ -64,15 +64,12 @@ class Implementation:
         if self._environment is None:
             import mlx.core as mx
 
-            try:
-                from mlx_assay.impl import executors
-            except ImportError:
-                from mlx_assay.conformance import noexec as executors
+            from mlx_assay.impl import executors
 
             name = self.executor or executors.current()
             self._environment = {
                 "name": self.target or "mlx_assay.impl",
-                "executor": {"name": name, **executors.describe(name)},
+                "executor": {"name": name, "f32_denormals": _denormals(mx), **executors.describe(name)},
                 "mlx": importlib.metadata.version("mlx"),
                 "device": str(mx.default_device()),
             }
@@ -128,3 +125,9 @@ class Implementation:
             )
         self._operations = tuple(reply.operations)
         self._child = child
+
+
+def _denormals(mx: Any) -> str:
+    """What MLX's own device makes of a float32 denormal; an executor that knows better says so itself."""
+    least = mx.array([1], dtype=mx.uint32).view(mx.float32)
+    return "kept" if (least * mx.array([1.0])).view(mx.uint32).item() else "flushed"

@@ -60,7 +60,7 @@ def judge(
 
 def applicable(relaxations: Sequence[str], environment: Mapping[str, Any]) -> tuple[str, ...]:
     """The contract's relaxations, without denormal-flush where the executor does not say that it flushes."""
-    flushes = environment["executor"].get("f32 denormals") == "flushed"
+    flushes = environment["executor"].get("f32_denormals") == "flushed"
     return tuple(name for name in relaxations if name != "denormal-flush" or flushes)
 
 

@@ -30,11 +30,7 @@ from mlx_assay.conformance.protocol import (
     decode_order,
     line,
 )
-
-try:
-    from mlx_assay.impl import executors
-except ImportError:
-    from mlx_assay.conformance import noexec as executors
+from mlx_assay.impl import executors
 
 BUILT_IN = "mlx_assay.impl"
 SMALLEST_MEMORY = 4 << 30
