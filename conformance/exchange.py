@@ -85,7 +85,7 @@ class Run:
         largest = max((viewed(tensor.base, tensor.steps, np).size for tensor in tensors), default=0)
         capacity = SMALLEST_OUTPUT + 4 * largest
         output = self._reserve(capacity)
-        after = self._reserve(sum(tensor.base.nbytes for tensor in tensors))
+        after = self._reserve(sum(array.nbytes for tensor in tensors for array in _observed(tensor)))
         return Call(index, POISONS[round_], output, capacity, after, overwrite=round_ > 0)
 
     def _reserve(self, size: int) -> int:
@@ -125,10 +125,17 @@ class Run:
         changed = []
         offset = call.after
         for position, argument in enumerate(self._subcases[call.subcase]):
-            if isinstance(argument, Tensor) and argument.base.size:
-                after = np.empty(argument.base.nbytes, dtype=np.uint8)
-                held = arena.read(self.child.arena, after, offset)
-                if not held or not np.array_equal(after, argument.base.reshape(-1).view(np.uint8)):
+            if not isinstance(argument, Tensor):
+                continue
+            for before in _observed(argument):
+                after = np.empty(before.nbytes, dtype=np.uint8)
+                held = not before.size or arena.read(self.child.arena, after, offset)
+                if not held or not np.array_equal(after, before.reshape(-1).view(np.uint8)):
                     changed.append(position)
-                offset += argument.base.nbytes
-        return tuple(changed)
+                offset += before.nbytes
+        return tuple(dict.fromkeys(changed))
+
+
+def _observed(tensor: Tensor) -> list[np.ndarray]:
+    """The bits that a call must leave alone: the base, and in MLX, where objects can be rebound, a view's own."""
+    return [tensor.base, tensor.array] if tensor.kind == "mx" and tensor.steps else [tensor.base]

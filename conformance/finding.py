@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from mlx_assay.fixtures.case import Subcase
 from mlx_assay.fixtures.tensor import Tensor
 
 BIT_RUNGS = (Verdict.SAME_BITS, Verdict.SAME_VALUE)
+CONFORMING = (*BIT_RUNGS, Verdict.WITHIN_ULP, Verdict.WITHIN_BOUND)
+SECOND = "; this was the second call, on other memory, its host arrays overwritten before the evaluation"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Judged:
                 Verdict.ERROR, f"the call changed its input {names}; inputs belong to the caller", self.subcase
             )
         return finding
+
+    def repeated(self, outcome: Outcome) -> Finding:
+        """Judges the second call of a subcase, and says that it is the second."""
+        finding = self.finding(outcome)
+        return finding if finding.verdict in CONFORMING else replace(finding, message=f"{finding.message}{SECOND}")
 
     def unstable(self, first: Outcome, second: Outcome) -> Finding:
         """Judges two calls of one subcase against each other: every bit must be the same, those of NaN included."""

@@ -12,6 +12,7 @@ from typing import Any
 from mlx_assay.conformance.child import Child, Death
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.exchange import Arguments, Run
+from mlx_assay.conformance.exchange import Outcome as Outcome
 from mlx_assay.conformance.protocol import Ready, Refused, Start
 from mlx_assay.conformance.verdict import Verdict
 

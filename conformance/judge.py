@@ -13,7 +13,7 @@ from mlx_assay.conformance.child import Death
 from mlx_assay.conformance.contract import Contract, contracts
 from mlx_assay.conformance.exchange import Outcome, Run
 from mlx_assay.conformance.failure import context_line, title
-from mlx_assay.conformance.finding import Finding, Judged
+from mlx_assay.conformance.finding import CONFORMING, Finding, Judged
 from mlx_assay.conformance.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.panel import Disagreement, Expected, Loader, Panel
 from mlx_assay.conformance.power import powerless_twin
@@ -152,7 +152,7 @@ def _of_subcase(
     second = outcomes[again]
     if same_bits(first, second):
         return judged.finding(first)
-    findings = [judged.finding(first), judged.finding(second), judged.unstable(first, second)]
+    findings = [judged.finding(first), judged.repeated(second), judged.unstable(first, second)]
     order = list(Verdict)
     return max(findings, key=lambda finding: order.index(finding.verdict))
 
@@ -171,7 +171,7 @@ def _record(
 ) -> Record:
     case, panel = trial.case, trial.panel
     verdict = weakest([finding.verdict for finding in findings])
-    conforms = verdict in (Verdict.SAME_BITS, Verdict.SAME_VALUE, Verdict.WITHIN_ULP, Verdict.WITHIN_BOUND)
+    conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)
     message = ""
     if not conforms:

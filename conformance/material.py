@@ -20,10 +20,12 @@ _core: Any = mx
 _array = _core.array
 _eval = _core.eval
 _view = _array.view
+_assign = _array.__setitem__
 _shape_of = _array.shape.fget
 _dtype_of = _array.dtype.fget
-_size_of = type(_core.float32).size.fget
-_dtype_name = type(_core.float32).__repr__
+_nbytes_of = _array.nbytes.fget
+_size_of: Any = type(_core.float32).size.fget
+_dtype_name: Any = type(_core.float32).__repr__
 _unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
 _plain = {size: np.dtype(f"u{size}") for size in _unsigned}
 _types = {name: getattr(_core, name) for name in DTYPES}
@@ -37,31 +39,41 @@ PRIMED = 1 << 20
 """Largest output, in bytes, for which the allocator is primed."""
 
 
+class ChangedInput(Exception):
+    """An input has another shape or dtype than before the call."""
+
+
 class Material:
     """The arguments and results of one case after another.
 
-    Arrays of equal size lie on the same storage in turn: host arrays in a buffer kept for their position, MLX's by
-    giving one back before the next is made, so that what is remembered by address or id is met with other content.
+    Inputs of equal size lie on the same storage in turn, and of equal shape in the same Python object: host arrays in
+    a buffer kept for their position, MLX's by giving one back before the next is made. So what is remembered by
+    address or id is met with other content.
     """
 
     def __init__(self, arena: int) -> None:
         self._arena = arena
         self._buffers: dict[tuple[int, int], np.ndarray] = {}
-        self._bases: list[Any] = []
+        self._objects: dict[tuple[int, tuple[int, ...], Any], Any] = {}
+        self._given: list[tuple[Any, int]] = []
         self._host: list[np.ndarray] = []
         self._output_bytes = 0
 
     def begin(self) -> None:
         """Forgets the storage of the previous case."""
         self._buffers.clear()
+        self._objects.clear()
         self._output_bytes = 0
 
     def arguments(self, subcase: list[Argument]) -> list[Any]:
         """The arguments of one call; those of the call before must be gone by now."""
-        self._bases, self._host = [], []
+        self._given, self._host = [], []
         made: list[Any] = []
         for position, argument in enumerate(subcase):
-            made.append(argument.value if isinstance(argument, PlainArgument) else self._tensor(position, argument))
+            if isinstance(argument, PlainArgument):
+                made.append(argument.value)
+            else:
+                made.append(self._tensor(position, argument))
         return made
 
     def _tensor(self, position: int, argument: TensorArgument) -> Any:
@@ -77,20 +89,39 @@ class Material:
             raise SystemExit("the arena ended before its input")
         if argument.kind == "mx":
             bits = _array(buffer.view(_plain[dtype.itemsize]).reshape(argument.shape))
-            base = _view(bits, _types[argument.dtype])
-            self._bases.append(base)
-            array = _viewed(base, argument.steps, _core)
-            _eval(base, array)
-            return array
-        self._bases.append(buffer)
+            return self._mlx_array(position, _view(bits, _types[argument.dtype]), argument)
+        self._given.append((buffer, size))
         self._host.append(buffer)
         array = _viewed(buffer.view(dtype).reshape(argument.shape), argument.steps, np)
         return array if argument.kind == "numpy" else _torch_array(array)
 
+    def _mlx_array(self, position: int, base: Any, argument: TensorArgument) -> Any:
+        """The view of `base`, in the object that held the last one of its shape; strides are kept."""
+        array = _viewed(base, argument.steps, _core)
+        _eval(base, array)
+        key = (position, _shape_of(array), _dtype_of(array))
+        held = self._objects.get(key)
+        if held is None:
+            held = self._objects[key] = array
+        else:
+            _assign(held, ..., array)
+            _eval(held)
+        if argument.steps:
+            self._given.append((base, _nbytes_of(base)))
+        self._given.append((held, _nbytes_of(array)))
+        return held
+
     def inputs_to_arena(self, offset: int) -> None:
-        """Writes the bases as they are now, one behind the other, to the arena."""
-        for base in self._bases:
-            offset += _put(self._arena, base, offset)
+        """Writes the inputs as they are now, one behind the other, to the arena: of a view, base and view.
+
+        ChangedInput: one has another size.
+        """
+        for array, size in self._given:
+            if (_nbytes_of(array) if _type(array) is _array else array.nbytes) != size:
+                raise ChangedInput(
+                    f"Expected an input of {size} bytes as before the call but it has {array.nbytes} now"
+                )
+            offset += _put(self._arena, array, offset)
 
     def overwrite_host(self) -> None:
         """Gives every host array other content, as its owner may after the call."""

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from mlx_assay.conformance.material import Material
+from mlx_assay.conformance.material import ChangedInput, Material
 from mlx_assay.conformance.protocol import (
     LINE_LIMIT,
     TEXT_LIMIT,
@@ -125,8 +125,11 @@ def _answer(index: int, call: Call, request: Request, material: Material, functi
             result = None
     except BaseException as error:
         reply = _raised(index, error)
-    if not seen:
-        material.inputs_to_arena(call.after)
+    try:
+        if not seen:
+            material.inputs_to_arena(call.after)
+    except ChangedInput as error:
+        return Raised(index, [], "ChangedInput", _str(error), "")
     return reply
 
 
