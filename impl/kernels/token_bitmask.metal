@@ -8,6 +8,6 @@ for (uint e = 0; e < ELEMENTS; ++e) {
   const size_t i = first + size_t(e) * width;
   if (i >= size) return;
   const uint id = uint(i) % vocab;
-  const bool allowed = (uint(bits[id >> 5]) >> (id & 31)) & 1u;
+  const bool allowed = (bits[id >> 5] >> (id & 31)) & 1u;
   out[i] = logits[i] + T(allowed ? 0.0f : -INFINITY);
 }

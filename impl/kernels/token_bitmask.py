@@ -62,7 +62,7 @@ def _check_logits(logits: mx.array) -> None:
 
 
 def _words(bits: np.ndarray | torch.Tensor | mx.array, count: int) -> np.ndarray:
-    """A copy of the first `count` words, zeros where there are fewer."""
+    """uint32 [count]: a copy of the first words, zeros where there are fewer."""
     if isinstance(bits, mx.array):
         given = np.array(bits) if bits.dtype == mx.int32 else None
     elif isinstance(bits, np.ndarray):
@@ -78,8 +78,8 @@ def _words(bits: np.ndarray | torch.Tensor | mx.array, count: int) -> np.ndarray
         )
     if given.ndim != 1:
         raise ValueError(f"Expected bits [words], one mask for every row, but got shape {given.shape}: pass one row")
-    words = np.zeros(count, np.int32)
-    words[: given.size] = given[:count]
+    words = np.zeros(count, np.uint32)
+    words[: given.size] = given[:count].view(np.uint32)
     return words
 
 
@@ -98,8 +98,8 @@ def _masked(logits: mx.array, words: mx.array) -> mx.array:
 
 def _added(logits: mx.array, words: mx.array) -> mx.array:
     """The same sum by MLX's own operations."""
-    ids = mx.arange(logits.shape[-1])
-    allowed = mx.bitwise_and(mx.right_shift(words.view(mx.uint32)[ids // 32], (ids % 32).astype(mx.uint32)), 1)
+    ids = mx.arange(logits.shape[-1], dtype=mx.uint32)
+    allowed = (words[ids // 32] >> (ids % 32)) & 1
     return logits + mx.where(allowed == 1, 0.0, -math.inf).astype(logits.dtype)
 
 
