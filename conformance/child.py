@@ -23,7 +23,10 @@ OUTPUT_KEPT = 1 << 16
 """Bytes of a child's output that are kept: the last ones."""
 
 OUTPUT_SHOWN = 2000
-"""Characters of it that a message shows."""
+"""Characters of it that a message shows, at most."""
+
+LINES_SHOWN = 16
+"""Lines of it that a message shows, at most."""
 
 LIVENESS_SECONDS = 0.1
 """How often a silent child is looked at: its pipe may be held open by what it started."""
@@ -80,7 +83,8 @@ class Child:
     def output(self) -> str:
         """The last that the child printed, fit to be shown."""
         text = bytes(self._output[-OUTPUT_SHOWN:]).decode("utf-8", "replace")
-        return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text).strip()
+        shown = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text).strip()
+        return "\n".join(shown.splitlines()[-LINES_SHOWN:])
 
     def end(self) -> None:
         """Kills the process and its group, and gives everything back."""

@@ -93,7 +93,8 @@ class Judged:
         if set(raised.bases) & set(self.subcase.raises):
             return Finding(Verdict.SAME_BITS, subcase=self.subcase)
         expected = " or ".join(self.subcase.raises) or "a result"
-        text = f"raised {raised.type}: {raised.message}, expected {expected}"
+        disguised = " (not the built-in one)" if raised.type in self.subcase.raises else ""
+        text = f"raised {raised.type}{disguised}: {raised.message}, expected {expected}"
         if raised.traceback:
             text += "\n" + "\n".join(f"    {row}" for row in raised.traceback.rstrip().splitlines()[-8:])
         verdict = Verdict.UNSUPPORTED if "NotImplementedError" in raised.bases else Verdict.ERROR

@@ -1,6 +1,7 @@
-"""The process is doubled: two answer for one."""
+"""Right, with a doubled process that lives on and holds every descriptor."""
 
 import os
+import time
 import warnings
 
 from bad.stock import normalized_argmax as right
@@ -12,5 +13,6 @@ def normalized_argmax(logits):
     warnings.simplefilter("ignore")
     if not done:
         done.append(True)
-        os.fork()
+        if os.fork() == 0:
+            time.sleep(3600)
     return right(logits)

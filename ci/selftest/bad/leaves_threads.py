@@ -7,5 +7,6 @@ from bad.stock import normalized_argmax as right
 
 
 def normalized_argmax(logits):
-    threading.Thread(target=time.sleep, args=(3600,)).start()
+    if threading.active_count() < 20:
+        threading.Thread(target=time.sleep, args=(3600,)).start()
     return right(logits)
