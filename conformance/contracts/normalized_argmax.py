@@ -75,6 +75,21 @@ def _flushable(arguments: Arguments) -> bool:
     return any(bool(denormal(array).any()) for array in met)
 
 
+def denormals_decide(arguments: Arguments) -> bool:
+    """Whether a row's answer changes where denormals of the logits, of lse and of the scores are taken for zero."""
+    logits, lse = arguments["logits"].astype(arguments["lse"].dtype), arguments["lse"]
+    if lse.dtype == np.float16:
+        return False
+    reference = load("numpy_reference")
+    flushed = _flushed(reference.scores(_flushed(logits), _flushed(lse)))
+    kept = reference.argmax_given(logits, lse, nan_rule())
+    return bool((reference.winners(flushed, nan_rule()) != kept).any())
+
+
+def _flushed(values: np.ndarray) -> np.ndarray:
+    return np.where(denormal(values), values.dtype.type(0), values)
+
+
 def _leading_nan(arguments: Arguments) -> bool:
     values = _scores(arguments).astype(np.float32)
     return bool((np.isnan(values[..., :1]) & (values > -np.inf)).any())
@@ -112,7 +127,8 @@ CORE_RULES = (
     Rule(6, "A row of nothing but -inf, or nothing but NaN, gives 0; an id is below V, always.", "mlx: mx.argmax"),
     Rule(
         7,
-        "Where the device takes float32 denormals for zero, stock MLX on it alone says how such scores compare.",
+        "How float32 and bfloat16 denormals compare is the device's matter, which may take them for zero: no case may "
+        "be decided by it (denormals_decide).",
         "ml-explore/mlx#1895",
     ),
     Rule(8, "Ids are uint32 in the shape of logits without the last axis.", "mlx: mx.argmax"),
