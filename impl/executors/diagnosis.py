@@ -1,5 +1,6 @@
 """What an executor is, for reports, and whether it works here, for `doctor`."""
 
+import importlib.metadata
 import platform
 from pathlib import Path
 from typing import NamedTuple
@@ -35,11 +36,13 @@ def describe(name: str) -> dict[str, str]:
     if (reason := choice.available(name)) is not None:
         raise choice.ExecutorUnavailable(f"executor {name!r} cannot run here: {reason}")
     if name == "metal":
-        return {"executor": name, "mlx": mx.__version__} | {k: str(v) for k, v in mx.device_info().items()}
+        return {"executor": name, "mlx": importlib.metadata.version("mlx")} | {
+            k: str(v) for k, v in mx.device_info().items()
+        }
     compiler = toolchain()
     return {
         "executor": name,
-        "mlx": mx.__version__,
+        "mlx": importlib.metadata.version("mlx"),
         "compiler": compiler.source,
         "compiler_version": compiler.version,
         "baseline": baseline(),

@@ -1,7 +1,7 @@
 """The host executor's kernel object: the same text, translated, compiled for this CPU, run a fiber a thread."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from mlx_assay.impl.executors.translation import translate
 
 Template = Sequence[tuple[str, Any]]
 
+_ERROR = re.compile(r"^(source|header):(\d+):\d+: ((?:fatal )?error: .*)$", re.M)
+
 _NUMPY = {
     mx.bool_: np.dtype(np.bool_),
     mx.int8: np.dtype(np.int8),
@@ -37,6 +39,13 @@ _NUMPY = {
     mx.bfloat16: np.dtype(ml_dtypes.bfloat16),
     mx.float32: np.dtype(np.float32),
     mx.complex64: np.dtype(np.complex64),
+}
+
+
+_EXTRAS: dict[str, Callable[[mx.array, tuple[int, ...]], np.ndarray[Any, Any]]] = {
+    "shape": lambda array, strides: np.array(array.shape, np.int32),
+    "strides": lambda array, strides: np.array(strides, np.int64),
+    "ndim": lambda array, strides: np.array(array.ndim, np.int32),
 }
 
 
@@ -67,22 +76,13 @@ class _Prepared:
 
 
 def _explain(text: Text, error: str) -> str:
-    """The compiler's message, each place with the author's own line."""
-    lines = {"source": text.source.split("\n"), "header": text.header.split("\n")}
-
-    def place(match: re.Match[str]) -> str:
-        number = int(match[2])
-        own = lines[match[1]][number - 1].strip() if number <= len(lines[match[1]]) else ""
-        return f"{match[1]} line {number}: {match[4]}\n    {own}"
-
-    messages = re.findall(r"^(source|header|signature|entry|[^\s:]+):(\d+):(\d+): ((?:fatal )?error: .*)$", error, re.M)
-    known = [m for m in messages if m[0] in lines]
-    if not known:
-        return error
-    return "\n".join(
-        f"{file} line {number}: {message}\n    {lines[file][int(number) - 1].strip() if int(number) <= len(lines[file]) else ''}"
-        for file, number, _, message in known
-    )
+    """The compiler's errors, each in the author's own text with the author's own line; else all that it said."""
+    own = {"source": text.source.split("\n"), "header": text.header.split("\n")}
+    found = []
+    for file, number, message in _ERROR.findall(error):
+        line = own[file][int(number) - 1].strip() if int(number) <= len(own[file]) else ""
+        found.append(f"{file} line {number}: {message}\n    {line}")
+    return "\n".join(found) or error
 
 
 class HostKernel:
@@ -107,8 +107,8 @@ class HostKernel:
             ) from None
         if library.threadgroup_bytes > launch.MAX_THREADGROUP_BYTES:
             raise RuntimeError(
-                f"[metal_kernel] kernel {self.definition.name!r} declares {library.threadgroup_bytes} bytes of threadgroup "
-                f"memory, and {launch.MAX_THREADGROUP_BYTES} is the most: declare less."
+                f"[metal_kernel] kernel {self.definition.name!r} declares {library.threadgroup_bytes} bytes of "
+                f"threadgroup memory, and {launch.MAX_THREADGROUP_BYTES} is the most: declare less."
             )
         return self._prepared.setdefault(key, _Prepared(text, library))
 
@@ -130,11 +130,7 @@ class HostKernel:
             addresses.append(address)
             if array.ndim:
                 for extra in self.definition.extras(name):
-                    values = {
-                        "shape": np.array(array.shape, np.int32),
-                        "strides": np.array(strides, np.int64),
-                        "ndim": np.array(array.ndim, np.int32),
-                    }[extra]
+                    values = _EXTRAS[extra](array, strides)
                     keep.append(values)
                     addresses.append(values.ctypes.data)
         return addresses
@@ -144,7 +140,8 @@ class HostKernel:
         if numpy_type is None:
             raise RuntimeError(f"[metal_kernel] an output of {dtype} is not known to Metal")
         if init_value is not None:
-            return mx.array(np.full(shape, init_value, numpy_type))
+            with np.errstate(all="ignore"):
+                return mx.array(np.full(shape, init_value, numpy_type))
         count = 1
         for n in shape:
             count *= n

@@ -54,7 +54,8 @@ class Kernel:
         if tracing(*arrays):
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} was called inside an mx.compile or vmap trace on the "
-                "executor 'host', which cannot run there: call it outside of the transformation, or use mx.disable_compile()."
+                "executor 'host', which cannot run there: call it outside of the transformation, or use "
+                "mx.disable_compile()."
             )
         poison = choice.current_poison()
         return self._host(

@@ -125,8 +125,8 @@ def launch(
     if fault == 1:
         a, b = request.lines
         raise RuntimeError(
-            f"[metal_kernel] kernel {name!r} on the host executor: threads of one threadgroup wait at different barriers, "
-            f"source lines {a} and {b}: every thread has to reach the same threadgroup_barrier."
+            f"[metal_kernel] kernel {name!r} on the host executor: threads of one threadgroup wait at different "
+            f"barriers, source lines {a} and {b}: every thread has to reach the same threadgroup_barrier."
         )
     if fault:
         raise RuntimeError("[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)")

@@ -19,9 +19,11 @@ from mlx_assay.impl.executors.toolchain import KERNEL_FLAGS, RUNTIME, RUNTIME_FL
 
 CACHE_VARIABLE = "MLX_ASSAY_CACHE"
 
-# clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent to
-# an exact function instead.
+# clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent
+# to an exact function instead.
 _FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
+
+_ALIGNED_ACCESS = re.compile(r"^(?!@)(?!.*(?: alloca |atomic|cmpxchg)).*\balign (?:2|4|8|16|32|64)\b.*$", re.M)
 
 
 class CompilationError(RuntimeError):
@@ -49,7 +51,7 @@ def cache_directory() -> Path:
 
 @cache
 def _runtime_digest() -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in sorted(p for p in RUNTIME.iterdir() if p.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -101,14 +103,17 @@ def exact_fused_half(ir: str) -> str:
     return f"{ir}\ndeclare zeroext i16 @assay_fmuladd_half(i16 zeroext, i16 zeroext, i16 zeroext)\n{definitions}"
 
 
+def unaligned(ir: str) -> str:
+    """LLVM IR that assumes no alignment of memory it did not make: MLX's buffers on a CPU start 8 bytes past 16."""
+    return _ALIGNED_ACCESS.sub(lambda m: re.sub(r"\balign \d+", "align 1", m[0]), ir)
+
+
 def _compile_kernel(compiler: Toolchain, source: Path, output: Path) -> None:
     flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-I", str(RUNTIME))
-    if "fp16" in baseline() or not re.search(r"\b(half\d?|float16_t)\b", source.read_text()):
-        _run((*flags, "-c", str(source), "-o", str(output)))
-        return
     ir = source.with_suffix(".ll")
     _run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
-    ir.write_text(exact_fused_half(ir.read_text()))
+    text = unaligned(ir.read_text())
+    ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
     _run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
 
 

@@ -1,8 +1,8 @@
 """The text of a custom kernel as MLX generates it: header, signature, body, instantiation.
 
-The rules are those of MLX 0.32 (mlx/backend/common/metal_kernel.cpp): an input of fewer than 8 elements lies in constant
-space, a 0-d one is a reference; `_shape`, `_strides`, `_ndim` arguments and Metal's attributes are there when the body holds
-their names as substrings.
+The rules are those of MLX 0.32 (mlx/backend/common/metal_kernel.cpp): an input of fewer than 8 elements lies in
+constant space, a 0-d one is a reference; `_shape`, `_strides`, `_ndim` arguments and Metal's attributes are there when
+the body holds their names as substrings.
 """
 
 from dataclasses import dataclass

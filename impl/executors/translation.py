@@ -1,8 +1,8 @@
 """From Metal text to C++ for OpenCL: what the language cannot say by a header is rewritten here.
 
-Address spaces, attributes, half and vectors are the language's own. Rewritten are unsuffixed floating literals (float in
-Metal), `vec<T, N>(...)`, `threadgroup` variables (memory of the threadgroup, not of the thread), Metal's pragmas and bfloat
-literals. Lines keep their numbers, so that the compiler speaks of the author's own.
+Address spaces, attributes, half and vectors are the language's own. Rewritten are unsuffixed floating literals (float
+in Metal), `vec<T, N>(...)`, `threadgroup` variables (memory of the threadgroup, not of the thread), Metal's pragmas and
+bfloat literals. Lines keep their numbers, so that the compiler speaks of the author's own.
 """
 
 import re

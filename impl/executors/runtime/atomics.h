@@ -7,8 +7,6 @@
 // OpenCL's own names for its atomic types.
 #define atomic_int atomic_int_
 #define atomic_uint atomic_uint_
-#define atomic_long atomic_long_
-#define atomic_ulong atomic_ulong_
 #define atomic_float atomic_float_
 #define atomic_bool atomic_bool_
 
@@ -43,15 +41,12 @@ enum thread_scope : int {
 
 template <class T>
 struct atomic {
-  static_assert(is_same_v<T, int> || is_same_v<T, uint> || is_same_v<T, float> || is_same_v<T, bool> ||
-                    is_same_v<T, ulong> || is_same_v<T, long>,
-                "Metal's atomics are of int, uint, float, bool, long and ulong");
+  static_assert(is_same_v<T, int> || is_same_v<T, uint> || is_same_v<T, float> || is_same_v<T, bool>,
+                "the host executor's atomics are of int, uint, float and bool");
   assay::word_t<T> word;
 };
 typedef atomic<int> atomic_int;
 typedef atomic<uint> atomic_uint;
-typedef atomic<long> atomic_long;
-typedef atomic<ulong> atomic_ulong;
 typedef atomic<float> atomic_float;
 typedef atomic<bool> atomic_bool;
 

@@ -35,3 +35,6 @@
 #define bfloat2(...) make_bfloat2(__VA_ARGS__)
 #define bfloat3(...) make_bfloat3(__VA_ARGS__)
 #define bfloat4(...) make_bfloat4(__VA_ARGS__)
+
+// Metal has no double.
+#pragma GCC poison double
