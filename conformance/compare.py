@@ -33,6 +33,51 @@ class Comparison:
     relaxations: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Different:
+    """Elements of two outputs of `shape`: their flat places, and both values there."""
+
+    shape: tuple[int, ...]
+    at: np.ndarray
+    got: np.ndarray
+    want: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return int(self.at.size)
+
+    def without(self, passed: np.ndarray) -> Different:
+        """Those that did not pass."""
+        left = ~passed
+        return Different(self.shape, self.at[left], self.got[left], self.want[left])
+
+    def relaxed(self, names: Sequence[str]) -> tuple[Different, tuple[str, ...]]:
+        """Those that no relaxation lets pass, and the relaxations that let one pass."""
+        left, used = self, []
+        for name in names:
+            passed = relaxation(name)(left.got, left.want)
+            if passed.any():
+                used.append(name)
+                left = left.without(passed)
+        return left, tuple(used)
+
+    def finding(self, rung: Verdict, used: tuple[str, ...]) -> Comparison:
+        """The comparison that counts these elements."""
+        indices = np.stack(np.unravel_index(self.at[:PLACES], self.shape), axis=-1) if self.shape else [()]
+        places = tuple(
+            Place(index=[int(axis) for axis in index], got=hex_bits(got), want=hex_bits(want))
+            for index, got, want in zip(indices, self.got, self.want, strict=False)
+        )
+        return Comparison(rung, self.size, int(np.prod(self.shape)), self._worst(), places, used)
+
+    def _worst(self) -> int | None:
+        if not has_distance(self.want.dtype):
+            return None
+        apart = distances(self.got, self.want)
+        return None if (apart < 0).any() else int(apart.max())
+
+
 def compare(
     got: np.ndarray, want: np.ndarray, relaxations: Sequence[str], ulps: int | np.ndarray | None = None
 ) -> Comparison:
@@ -45,23 +90,20 @@ def compare(
         raise ValueError(
             f"Expected outputs of one dtype and shape but got {got.dtype}{got.shape} and {want.dtype}{want.shape}"
         )
-    total = want.size
-    different = encodings(got) != encodings(want)
-    if not different.any():
-        return Comparison(Verdict.SAME_BITS, 0, total, 0, (), ())
-    at = np.nonzero(different) if different.ndim else ()
-    got_there, want_there = np.atleast_1d(got[at]), np.atleast_1d(want[at])
-    left, used = _relax(got_there, want_there, relaxations)
-    if not left.any():
-        return _finding(Verdict.SAME_VALUE, got, want, different, used)
+    flat_got, flat_want = got.reshape(-1), want.reshape(-1)
+    at = np.flatnonzero(encodings(flat_got) != encodings(flat_want))
+    if not at.size:
+        return Comparison(Verdict.SAME_BITS, 0, want.size, 0, (), ())
+    different = Different(want.shape, at, flat_got[at], flat_want[at])
+    left, used = different.relaxed(relaxations)
+    if not left.size:
+        return different.finding(Verdict.SAME_VALUE, used)
     if ulps is not None and has_distance(want.dtype):
-        allowed = np.broadcast_to(np.asarray(ulps), want.shape)[at]
-        left &= ~within(got_there, want_there, np.atleast_1d(allowed))
-        if not left.any():
-            return _finding(Verdict.WITHIN_ULP, got, want, different, used)
-    beyond = np.zeros(want.shape, dtype=bool)
-    beyond[at] = left if want.ndim else left[0]
-    return _finding(Verdict.DIFFERS, got, want, beyond, used)
+        allowed = np.broadcast_to(np.asarray(ulps), want.shape).reshape(-1)
+        left = left.without(within(left.got, left.want, allowed[left.at]))
+        if not left.size:
+            return different.finding(Verdict.WITHIN_ULP, used)
+    return left.finding(Verdict.DIFFERS, used)
 
 
 def within(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -73,37 +115,6 @@ def within(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray
     opposite_zeros = is_zero(got) & is_zero(want) & (apart != 0)
     passed: np.ndarray = (apart >= 0) & (apart <= allowed) & ~opposite_zeros
     return passed
-
-
-def _relax(got: np.ndarray, want: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    left = np.ones(got.shape, dtype=bool)
-    used = []
-    for name in names:
-        passed = left & relaxation(name)(got, want)
-        if passed.any():
-            used.append(name)
-            left &= ~passed
-    return left, tuple(used)
-
-
-def _finding(
-    rung: Verdict, got: np.ndarray, want: np.ndarray, counted: np.ndarray, used: tuple[str, ...]
-) -> Comparison:
-    at = np.nonzero(counted) if counted.ndim else ()
-    got_there, want_there = np.atleast_1d(got[at]), np.atleast_1d(want[at])
-    indices = np.argwhere(counted)[:PLACES] if counted.ndim else np.zeros((1, 0), dtype=np.int64)
-    places = tuple(
-        Place(index=[int(axis) for axis in index], got=hex_bits(g), want=hex_bits(w))
-        for index, g, w in zip(indices, got_there, want_there, strict=False)
-    )
-    return Comparison(rung, len(got_there), want.size, _worst(got_there, want_there), places, used)
-
-
-def _worst(got: np.ndarray, want: np.ndarray) -> int | None:
-    if not has_distance(want.dtype):
-        return None
-    apart = distances(got, want)
-    return None if (apart < 0).any() else int(apart.max())
 
 
 def hex_bits(element: np.generic | np.ndarray) -> str:
