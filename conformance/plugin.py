@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -33,9 +33,11 @@ class Screen(Protocol):
 SCREEN = pytest.StashKey[Screen]()
 PROPERTY = "mlx_assay"
 WORKER_PROPERTY = "mlx_assay_worker"
+DISTRIBUTION = "mlx_assay_dist"
 CRASHED = "???"
 """The phase that xdist names in its report of an item whose worker died."""
-CASE_MARK = "test_cases.py::test_case["
+CASE_MARK = "::test_mlx_assay["
+"""What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
 FOLDER = Path(__file__).parent
 KEYS = {
     "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
@@ -61,11 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
     if hasattr(config, "workerinput"):
         return
-    config.option.mlx_assay_dist = config.getoption("dist", "no")
     if _asked(config):
         try:
             Options.of(config)
-            distribution(config.option.mlx_assay_dist)
+            distribution(config.getoption("dist", "no"))
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
@@ -125,6 +126,11 @@ class Controller:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._declare(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tells a worker how cases are spread, which xdist keeps from it."""
+        node.workerinput[DISTRIBUTION] = self.config.getoption("dist", "no")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ def implementation(pytestconfig: pytest.Config) -> Implementation:
     return worker.implementation(pytestconfig)
 
 
-def test_case(case: Case, implementation: Implementation, request: pytest.FixtureRequest) -> None:
+def test_mlx_assay(case: Case, implementation: Implementation, request: pytest.FixtureRequest) -> None:
     """Judges one case; the record travels as a property of the item."""
     record = worker.judged(case, implementation, request)
     if not record.conforms:

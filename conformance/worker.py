@@ -12,7 +12,7 @@ from mlx_assay.conformance.implementation import Implementation, ImplementationE
 from mlx_assay.conformance.judge import judge
 from mlx_assay.conformance.options import Options, distribution
 from mlx_assay.conformance.panel import standing
-from mlx_assay.conformance.plugin import PROPERTY, WORKER_PROPERTY
+from mlx_assay.conformance.plugin import DISTRIBUTION, PROPERTY, WORKER_PROPERTY
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.report import OracleState
@@ -40,7 +40,7 @@ def parameters(config: pytest.Config) -> list[Any]:
     """The selected cases as pytest parameters, with a mark a tag."""
     try:
         options = Options.of(config)
-        distribution(getattr(config.option, "mlx_assay_dist", "no"))
+        distribution(getattr(config, "workerinput", {}).get(DISTRIBUTION, "no"))
         handle = implementation(config)
         selection = select(options.queries, options.tier, options.seed, handle.operations)
     except (QueryError, NothingSelected, ImplementationError, ValueError) as error:
