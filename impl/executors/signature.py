@@ -143,7 +143,7 @@ def kernel_name(
     """The function's name, which tells dtypes, passing and template arguments apart."""
     parts = [f"custom_kernel_{definition.name}"]
     if template:
-        parts.append("_" + "_".join(t.value for t in template))
+        parts.append("_" + "_".join(t.value.replace("-", "_") for t in template))
     parts += [kind.type + ("s" if kind.scalar else "c" if kind.small else "") for kind in inputs]
     parts += output_types
     return "_".join(parts)
