@@ -84,7 +84,7 @@ def _argument(metadata: _Metadata, items: list[Any], type_: str) -> Argument:
     kinds = [i[4:] for i in items if isinstance(i, str) and i.startswith("air.")]
     condition = None
     if kinds[0] == "function_constant":
-        condition = _symbol(metadata.items(items[items.index("air.function_constant") + 1][1])[0])
+        condition = metadata.items(items[items.index("air.function_constant") + 1][1])[2]
         kinds = kinds[1:]
     name = _after(items, "air.arg_name", "")
     if kinds[0] != "buffer":
