@@ -18,6 +18,7 @@ from mlx_assay.conformance.implementation import Implementation, ImplementationE
 from mlx_assay.conformance.panel import Disagreement, Expected, Loader, Panel
 from mlx_assay.conformance.power import powerless_twin
 from mlx_assay.conformance.record import Record, replay_command
+from mlx_assay.conformance.relaxation import FLUSHING
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of
@@ -59,9 +60,9 @@ def judge(
 
 
 def applicable(relaxations: Sequence[str], environment: Mapping[str, Any]) -> tuple[str, ...]:
-    """The contract's relaxations, without denormal-flush where the executor does not say that it flushes."""
+    """The contract's relaxations, without those for flushed denormals where the executor does not flush."""
     flushes = environment["executor"].get("f32_denormals") == "flushed"
-    return tuple(name for name in relaxations if name != "denormal-flush" or flushes)
+    return tuple(name for name in relaxations if name not in FLUSHING or flushes)
 
 
 def _findings(trial: Trial, implementation: Implementation) -> list[Finding]:

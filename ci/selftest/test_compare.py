@@ -17,7 +17,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 SHORT = [BFLOAT16, FLOAT16]
-ALL = ("nan-any", "denormal-flush")
+ALL = ("nan-any", "denormal-flush", "denormal-sum")
 
 
 def every(dtype: np.dtype[Any]) -> np.ndarray:
@@ -157,6 +157,23 @@ def test_flushed_denormals(dtype: np.dtype[Any], got: int, want: int, passes: bo
     assert found.rung is (Verdict.SAME_VALUE if passes else Verdict.DIFFERS)
     assert found.relaxations == (("denormal-flush",) if passes else ())
     assert compare(from_bits([got], dtype), from_bits([want], dtype), ("nan-any",)).rung is Verdict.DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("dtype", "got", "want", "passes"),
+    [
+        (FLOAT32, 0x00000000, 0x80000001, True),
+        (FLOAT32, 0x807FFFFF, 0x00000000, True),
+        (FLOAT32, 0x80000000, 0x80000001, False),
+        (FLOAT32, 0x80000000, 0x00000000, False),
+        (FLOAT32, 0x00000000, 0x80800000, False),
+        (BFLOAT16, 0x0000, 0x8040, True),
+        (FLOAT16, 0x0000, 0x8001, False),
+    ],
+)
+def test_denormals_that_a_sum_with_zero_flushes(dtype: np.dtype[Any], got: int, want: int, passes: bool) -> None:
+    found = compare(from_bits([got], dtype), from_bits([want], dtype), ("denormal-sum",))
+    assert found.rung is (Verdict.SAME_VALUE if passes else Verdict.DIFFERS)
 
 
 @pytest.mark.parametrize("dtype", SHORT, ids=str)

@@ -281,7 +281,7 @@ def test_a_mistake_outranks_a_difference(judged: Make) -> None:
 @pytest.mark.parametrize(
     ("description", "names"),
     [
-        ({"f32_denormals": "flushed"}, ("nan-any", "denormal-flush")),
+        ({"f32_denormals": "flushed"}, ("nan-any", "denormal-flush", "denormal-sum")),
         ({"f32_denormals": "kept"}, ("nan-any",)),
         ({}, ("nan-any",)),
     ],
@@ -289,7 +289,7 @@ def test_a_mistake_outranks_a_difference(judged: Make) -> None:
 def test_denormals_may_be_flushed_only_where_the_executor_says_so(
     description: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    assert applicable(("nan-any", "denormal-flush"), {"executor": description}) == names
+    assert applicable(("nan-any", "denormal-flush", "denormal-sum"), {"executor": description}) == names
 
 
 def test_flushed_denormals_need_their_relaxation(judged: Make) -> None:
