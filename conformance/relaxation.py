@@ -32,7 +32,8 @@ def denormal_flush(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     if got.dtype not in FLUSHABLE:
         return np.zeros(got.shape, dtype=bool)
     same_sign: np.ndarray = signs(got) == signs(want)
-    return same_sign & _denormal_for_zero(got, want)
+    same_sign &= _denormal_for_zero(got, want)
+    return same_sign
 
 
 def denormal_sum(got: np.ndarray, want: np.ndarray) -> np.ndarray:
@@ -44,7 +45,8 @@ def denormal_sum(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     if got.dtype not in FLUSHABLE:
         return np.zeros(got.shape, dtype=bool)
     positive_zero: np.ndarray = (encodings(got) == 0) | (encodings(want) == 0)
-    return positive_zero & _denormal_for_zero(got, want)
+    positive_zero &= _denormal_for_zero(got, want)
+    return positive_zero
 
 
 def _denormal_for_zero(got: np.ndarray, want: np.ndarray) -> np.ndarray:
