@@ -16,6 +16,7 @@ from collections import deque
 import msgspec
 
 from mlx_assay.conformance import arena
+from mlx_assay.conformance.failure import legible
 from mlx_assay.conformance.protocol import LINE_LIMIT, Order, Reply, decode_reply, line
 from mlx_assay.conformance.verdict import Verdict
 
@@ -83,7 +84,7 @@ class Child:
     def output(self) -> str:
         """The last that the child printed, fit to be shown."""
         text = bytes(self._output[-OUTPUT_SHOWN:]).decode("utf-8", "replace")
-        shown = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text).strip()
+        shown = legible(text, OUTPUT_SHOWN).strip()
         return "\n".join(shown.splitlines()[-LINES_SHOWN:])
 
     def end(self) -> None:

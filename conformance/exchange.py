@@ -10,7 +10,17 @@ import numpy as np
 
 from mlx_assay.conformance import arena
 from mlx_assay.conformance.child import Child
-from mlx_assay.conformance.protocol import Argument, Call, PlainArgument, Raised, Request, Returned, TensorArgument
+from mlx_assay.conformance.failure import legible
+from mlx_assay.conformance.protocol import (
+    TEXT_LIMIT,
+    Argument,
+    Call,
+    PlainArgument,
+    Raised,
+    Request,
+    Returned,
+    TensorArgument,
+)
 from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
 
 POISONS = (0xFFFFFFFF, 0x7B7B7B7B)
@@ -20,6 +30,9 @@ ARENA_KEPT = 1 << 26
 """Bytes that the arena may hold between cases."""
 
 SMALLEST_OUTPUT = 4096
+
+LARGEST_RANK = 32
+NAME_LIMIT = 200
 
 Arguments = Sequence[Tensor | float | int | str | None]
 
@@ -101,10 +114,13 @@ class Run:
         call = self._calls[index]
         changed = self._changed(call)
         if isinstance(reply, Raised):
-            self.outcomes.append(Outcome(raised=reply, changed=changed))
+            self.outcomes.append(Outcome(raised=_bounded(reply), changed=changed))
             return
+        if len(reply.shape) > LARGEST_RANK:
+            raise self.child.foul(f"an output of {len(reply.shape)} axes")
         array = self._array(reply, call) if reply.written else None
-        self.outcomes.append(Outcome(None, reply.type, reply.dtype, tuple(reply.shape), array, changed))
+        kind, dtype = legible(reply.type, NAME_LIMIT), legible(reply.dtype, NAME_LIMIT)
+        self.outcomes.append(Outcome(None, kind, dtype, tuple(reply.shape), array, changed))
 
     def _array(self, reply: Returned, call: Call) -> np.ndarray | None:
         """A copy of the output's bytes; None for a dtype that no contract has."""
@@ -134,6 +150,17 @@ class Run:
                     changed.append(position)
                 offset += before.nbytes
         return tuple(dict.fromkeys(changed))
+
+
+def _bounded(raised: Raised) -> Raised:
+    """What an exception said, cut and cleaned: it need not come from the server."""
+    return Raised(
+        call=raised.call,
+        bases=raised.bases,
+        type=legible(raised.type, NAME_LIMIT),
+        message=legible(raised.message, TEXT_LIMIT),
+        traceback=legible(raised.traceback, TEXT_LIMIT),
+    )
 
 
 def _observed(tensor: Tensor) -> list[np.ndarray]:

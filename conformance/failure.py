@@ -49,7 +49,8 @@ def where(index: Sequence[int], subcase: Subcase) -> str:
 def shown(bits: str, dtype: np.dtype[Any]) -> str:
     """One encoding: ids in decimal, floats as bits and value."""
     word = np.array(int(bits, 16), dtype=f"u{dtype.itemsize}").view(dtype)
-    return f"{bits} ({float(word):.9g})" if has_distance(dtype) else str(int(word))
+    with np.errstate(all="ignore"):
+        return f"{bits} ({float(word):.9g})" if has_distance(dtype) else str(int(word))
 
 
 def difference_line(
@@ -69,3 +70,8 @@ def context_line(case: Case, policy: str, oracle: str, executor: str) -> str:
     """The second line: policy, oracle, executor and the command that runs the case again."""
     parts = [f"policy {policy}" if policy else "", f"oracle {oracle}" if oracle else "", f"executor {executor}"]
     return "  " + " · ".join([*filter(None, parts), replay_command(case.id)])
+
+
+def legible(text: str, limit: int) -> str:
+    """The first characters of a text that something untrusted wrote, none of which steers a terminal."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:limit])

@@ -142,10 +142,10 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "raises": (Fault(ARGMAX, ERROR, PLAIN, "raised ZeroDivisionError: division of nothing by nothing"),),
     "raises_wrong_type": (Fault(ARGMAX, ERROR, ("error/empty", "error/scalar"), "raised KeyError"),),
     "raises_disguised": (Fault(ARGMAX, ERROR, ("error/empty", "error/scalar"), "not the built-in one"),),
+    "raises_at_length": (Fault(ARGMAX, ERROR, PLAIN, "�[2J�]0;conforms�all is well"),),
     "raises_unprintable": (Fault(ARGMAX, ERROR, PLAIN, "raised Unprintable"),),
     "swallows_bad_input": (Fault(ARGMAX, ERROR, ("error/empty", "error/scalar"), "expected ValueError"),),
     "not_implemented": (Fault(ARGMAX, UNSUPPORTED, PLAIN, "no kernel for this dtype"),),
-    "raises_lazily": (Fault(ARGMAX, ERROR, ("shape/rows",), "LU factorization failed"),),
     "exits_by_exception": (Fault(ARGMAX, ERROR, PLAIN, "raised SystemExit"),),
     "interrupts": (Fault(ARGMAX, ERROR, PLAIN, "raised KeyboardInterrupt"),),
     "recurses": (Fault(ARGMAX, ERROR, ("shape/rows",), "raised RecursionError"),),
@@ -166,6 +166,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "forges_stdout": (Fault(ARGMAX, DIFFERS, ("shape/rows",)),),
     "forges_channel": (Fault(ARGMAX, ERROR, ("shape/rows",), "the judge's channel"),),
     "garbles_channel": (Fault(ARGMAX, ERROR, ("shape/rows",), "the judge's channel"),),
+    "forges_rank": (Fault(ARGMAX, ERROR, ("shape/rows",), "an output of 100 axes"),),
     "floods_channel": (Fault(ARGMAX, ERROR, ("shape/rows",), "a line of more than"),),
     "closes_channel": (Fault(ARGMAX, CRASHED, ("shape/rows",)),),
     "replaces_numpy": (Fault(ARGMAX, DIFFERS, PLAIN),),
@@ -178,7 +179,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
 
 HARMLESS = ("stock", "leaves_threads", "leaves_processes", "forks", "floods_and_returns")
 
-EITHER = ("wipes_arena",)
+EITHER = {
+    # MLX sometimes hangs after an exception on its stream's thread.
+    "raises_lazily": {ERROR, TIMED_OUT},
+    # Who cuts the file to nothing loses its own answers, or is caught.
+    "wipes_arena": {ERROR, CRASHED},
+}
 
 UNIMPORTABLE = {
     "bad.fails_on_import": "the shared library was built for another machine",
@@ -235,12 +241,11 @@ def test_harmless_oddity_conforms(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EITHER)
-def test_attack_on_the_arena_ends_in_a_verdict(name: str) -> None:
-    """Whoever cuts the file to nothing loses its own answers, or is caught; the judge lives on."""
-    with planted(f"bad.{name}") as implementation:
-        records = [judge(case, implementation) for case in quick_cases(ARGMAX, "shape/rows")]
-    assert {record.verdict for record in records} & {ERROR, CRASHED}
-    assert all(record.message for record in records if not record.conforms)
+def test_fault_without_a_certain_verdict_is_caught(name: str) -> None:
+    with planted(f"bad.{name}", 5.0) as implementation:
+        records = [judge(case, implementation) for case in quick_cases(ARGMAX, "shape/rows")[:6]]
+    assert {record.verdict for record in records} & EITHER[name]
+    assert {record.verdict for record in records} <= {*EITHER[name], *CONFORMING}
 
 
 @pytest.mark.parametrize("target", UNIMPORTABLE)
