@@ -31,7 +31,9 @@ print(json.dumps([["mlx back end", total == 10, state, ""]]))
 EXECUTORS = """
 import json
 from mlx_assay.impl import executors
-print(json.dumps([[part, not mend, state, mend] for part, state, mend in executors.doctor()]))
+spare = {f"executor {name}" for name in executors.NAMES if name != executors.current()}
+spare |= set() if executors.current() == "host" else {"compiler", "cache"}
+print(json.dumps([[part, not mend, state, mend, part not in spare] for part, state, mend in executors.doctor()]))
 """
 ORACLE_NAMES = """
 import json
@@ -54,23 +56,32 @@ print(json.dumps([[f"oracle {name}", missing is None, state, registry.REQUIRES[n
 
 @dataclass(frozen=True)
 class Finding:
-    """One part: its state in a few words and, where it is not as it must be, the command that mends it."""
+    """One part: its state in a few words and, where it is not as it must be, what mends it.
+
+    A part that is not `needed` (an executor beside this machine's own) may be absent.
+    """
 
     part: str
     sound: bool
     state: str
     mend: str = ""
+    needed: bool = True
+
+    @property
+    def label(self) -> str:
+        """ok, absent or BROKEN."""
+        return "ok" if self.sound else "BROKEN" if self.needed else "absent"
 
 
 def doctor(say: Callable[[str], object] = print) -> int:
-    """Prints every finding; returns 0 if all parts are sound, else 3."""
+    """Prints every finding; returns 0 if all parts that are needed are sound, else 3."""
     sound = True
     for finding in findings():
-        sound &= finding.sound
-        say(f"{'ok      ' if finding.sound else 'MISSING '}{finding.part}: {finding.state}")
+        sound &= finding.sound or not finding.needed
+        say(f"{finding.label:8}{finding.part}: {finding.state}")
         if finding.mend:
             say(f"        mend: {finding.mend}")
-    say("every part is there and works" if sound else "some parts are missing or broken")
+    say("every part that a run needs is there and works" if sound else "some parts are missing or broken")
     return EXIT_CONFORMS if sound else EXIT_INCOMPLETE
 
 

@@ -36,7 +36,8 @@ class Seat:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Silences xdist's own lines about its workers, on which no option has an effect."""
-        session.config.pluginmanager.unregister(name="terminaldistreporter")
+        if reporter := session.config.pluginmanager.get_plugin("terminaldistreporter"):
+            reporter.write_line = reporter.rewrite = lambda *texts, **markup: None
 
 
 def workers(executor: str, cases: int) -> int:

@@ -45,3 +45,15 @@ def environment() -> Environment:
         machine=platform.machine(),
         packages=packages(),
     )
+
+
+def here() -> tuple[str, str]:
+    """This machine's own executor and MLX's default device; "unknown" where MLX cannot be imported."""
+    try:
+        import mlx.core as mx
+
+        from mlx_assay.impl import executors
+
+        return str(executors.current()), str(mx.default_device())
+    except (ImportError, OSError, RuntimeError):
+        return "unknown", "unknown"

@@ -11,7 +11,7 @@ from mlx_assay.conformance.child import Death
 from mlx_assay.conformance.compare import compare, hex_bits
 from mlx_assay.conformance.contract import Contract, Reference, contracts
 from mlx_assay.conformance.implementation import Implementation, ImplementationError, Outcome
-from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.judge import applicable, judge
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.refusal import Refusal, checked_executor, refusing
 from mlx_assay.conformance.report import EXIT_CODES, outcome
@@ -25,6 +25,7 @@ SHOWN = 8
 """Elements of an input whose encodings are shown."""
 
 Say = Callable[[str], object]
+Names = tuple[str, ...]
 
 
 def replay(text: str, target: str | None, executor: str | None, limit: float, say: Say = print) -> int:
@@ -46,8 +47,9 @@ def replay(text: str, target: str | None, executor: str | None, limit: float, sa
         record = judge(case, implementation)
         _tell_case(case, record, say)
         outcomes = _outcomes(contract, subcases, implementation)
+        relaxations = applicable(contract.relaxations, implementation.environment)
     for place, subcase in enumerate(subcases):
-        _tell_subcase(contract, subcase, outcomes[place : place + 1], say)
+        _tell_subcase(contract, subcase, outcomes[place : place + 1], relaxations, say)
     if record.message:
         say(printable(record.message))
     if record.missing:
@@ -85,7 +87,7 @@ def _tell_case(case: Case, record: Record, say: Say) -> None:
     say(f"  tags: {', '.join(kind.tags)}; oracles: {', '.join(record.oracles) or 'none'}; {record.seconds:.3f} s")
 
 
-def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome], say: Say) -> None:
+def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome], relaxations: Names, say: Say) -> None:
     say(f"subcase {subcase.label}")
     for name in contract.parameters:
         say(f"  {name}: {described(subcase.arguments[name])}")
@@ -102,41 +104,59 @@ def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome],
     else:
         say(f"  returned {summarised(got.array)}")
         if not subcase.raises:
-            _tell_references(contract, subcase, got.array, say)
+            _tell_references(contract, subcase, got.array, relaxations, say)
 
 
-def _tell_references(contract: Contract, subcase: Subcase, got: np.ndarray, say: Say) -> None:
+def _tell_references(contract: Contract, subcase: Subcase, got: np.ndarray, relaxations: Names, say: Say) -> None:
     plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
-    try:
-        prepared = contract.prepare(plain)
-    except Exception as error:
-        say(f"  the contract's preparation failed: {error!r}")
-        return
-    for reference in contract.references:
-        for line in held(reference, prepared, got, contract.relaxations):
-            say(f"  {line}")
+    with np.errstate(all="ignore"):
+        try:
+            prepared = contract.prepare(plain)
+        except Exception as error:
+            say(f"  the contract's preparation failed: {error!r}")
+            return
+        told: list[tuple[str, np.ndarray]] = []
+        for reference in contract.references:
+            for line in held(reference, prepared, got, relaxations, told):
+                say(f"  {line}")
 
 
 def held(
-    reference: Reference, arguments: Mapping[str, Any], got: np.ndarray, relaxations: tuple[str, ...]
+    reference: Reference,
+    arguments: Mapping[str, Any],
+    got: np.ndarray,
+    relaxations: Names,
+    told: list[tuple[str, np.ndarray]],
 ) -> list[str]:
-    """One reference's answer beside what came: the rung, and index, got and want of the first places."""
+    """One reference's answer beside what came: the rung, and index, got and want of the first places.
+
+    `told` are answers that were shown before; one that is the same is named, not shown again.
+    """
+    name = reference.oracle.replace("_", "-")
     try:
         if not reference.applies(arguments):
-            return [f"{reference.oracle}: has no opinion on these arguments"]
+            return [f"{name}: has no opinion on these arguments"]
         want = reference.compute(arguments)
         ulps = None if reference.ulps is None else reference.ulps(arguments, want)
     except Exception as error:
-        return [f"{reference.oracle}: no answer, {error!r}"]
+        return [f"{name}: no answer, {error!r}"]
     if want.dtype != got.dtype or want.shape != got.shape:
-        return [f"{reference.oracle}: expected {want.dtype} {list(want.shape)} but got {got.dtype} {list(got.shape)}"]
+        return [f"{name}: expected {want.dtype} {list(want.shape)} but got {got.dtype} {list(got.shape)}"]
     found = compare(got, want, relaxations, ulps)
-    lines = [f"{reference.oracle}: {found.rung.value}, expected {summarised(want)}"]
+    for other, shown in told:
+        if same_encodings(want, shown):
+            return [f"{name}: {found.rung.value}, expected the same as {other}"]
+    told.append((name, want))
+    lines = [f"{name}: {found.rung.value}, expected {summarised(want)}"]
     if found.count:
         worst = "none" if found.worst_ulp is None else str(found.worst_ulp)
         lines.append(f"  {found.count} of {found.total} encodings differ, worst distance {worst} ulp")
-    lines += [f"  at {place.index}: got {place.got} want {place.want}" for place in found.places]
-    return lines
+    return lines + [f"  at {place.index}: got {place.got} want {place.want}" for place in found.places]
+
+
+def same_encodings(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays are equal in dtype, shape and every bit."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 def described(value: Tensor | float | int | str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlx_assay.conformance.environment import packages
+from mlx_assay.conformance.environment import here, packages
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.report import Report
@@ -14,11 +14,12 @@ WORST = 5
 
 
 def header(options: Options) -> list[str]:
-    """What is about to be judged; device and executor are known once a worker has started it."""
+    """What is about to be judged, and on what."""
     versions = packages()
+    executor, device = here()
     return [
         f"mlx-assay {versions.get('mlx-assay', '?')}: implementation {options.implementation or 'mlx_assay.impl'}, "
-        f"mlx {versions.get('mlx', 'missing')}, executor {options.executor or 'default'}, "
+        f"mlx {versions.get('mlx', 'missing')}, device {device}, executor {options.executor or executor}, "
         f"tier {options.tier}, seed {options.seed}, policy contract"
     ]
 
