@@ -163,7 +163,9 @@ class Code:
 
     def __init__(self, compiled: Compiled) -> None:
         builder = llvm.JITLibraryBuilder().add_object_img(compiled.code).export_symbol(lowering.ENTRY)
-        for symbol in compiled.imports:
+        # What LLVM calls by itself: memcpy and fmodf are the C library's, rounding to bfloat is not in every one.
+        builder = builder.add_current_process()
+        for symbol in (*compiled.imports, "__truncsfbf2"):
             if (address := runtime.address(symbol)) is None:
                 raise MetallibError(f"kernel {compiled.name!r}: neither the runtime nor the C library has {symbol}")
             builder = builder.import_symbol(symbol, address)

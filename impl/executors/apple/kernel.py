@@ -54,8 +54,8 @@ class AppleKernel:
     ) -> None:
         """Runs every thread; results are in the writable arrays among `buffers`.
 
-        `buffers` by buffer index (a sequence, or a mapping where indices are left out): NumPy or evaluated MLX arrays, NumPy
-        scalars, bytes. A buffer that the kernel writes is a writable NumPy array. Strides are the kernel's own matter: it gets
+        `buffers` by buffer index (a sequence, or a mapping): NumPy or MLX arrays, NumPy scalars, bytes, or None for one
+        that MLX leaves unbound; those that the function constants switch off may be left out. A buffer that the kernel writes is a writable NumPy array. Strides are the kernel's own matter: it gets
         the address of the first element. One of `grid` (threads, as Metal's dispatchThreads) and `threadgroups` (as
         dispatchThreadgroups) is given. Threadgroup memory holds the 32-bit pattern `poison` at the start of every threadgroup.
 
@@ -107,10 +107,10 @@ class AppleKernel:
             value = given.get(argument.location)
             if value is not None:
                 out.append(self._address(argument, value, keep))
-            elif self._needed(argument):
+                continue
+            if argument.location not in given and self._needed(argument):
                 raise ValueError(f"kernel {self.name!r}: buffer {argument.location} is missing: expected {self._described()}")
-            else:
-                out.append(0)
+            out.append(0)
         return out
 
     def _needed(self, argument: Argument) -> bool:
@@ -162,6 +162,9 @@ class AppleLibrary:
     def __init__(self, path: Path) -> None:
         self._container = Container(path)
         self.path = path
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._container
 
     @property
     def names(self) -> tuple[str, ...]:
