@@ -109,9 +109,14 @@ def interval(x: np.ndarray, cap: float, flushed: bool) -> tuple[np.ndarray, np.n
 
 
 def distance(low: np.ndarray, high: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """int64, like expected: how many representable values a result may lie from it to stay inside ranks low to high."""
+    """int64, like expected: how many representable values a result may lie from it to stay inside ranks low to high.
+
+    -1, which nothing passes, where the expected number is itself outside: an oracle may not widen its own bound.
+    """
     middle = ranks(expected)
-    return np.where(expected != expected, 0, np.maximum(np.maximum(high - middle, middle - low), 0))
+    inside = (low <= middle) & (middle <= high)
+    allowed = np.where(inside, np.maximum(high - middle, middle - low), -1)
+    return np.where(expected != expected, 0, allowed)
 
 
 def self_test() -> None:

@@ -254,6 +254,8 @@ def test_the_distance_covers_the_interval_and_no_more() -> None:
     expected = precise_softcap.logit_softcap(x, 30)
     allowed = precise_softcap.distance(low, high, expected)
     assert np.array_equal(allowed, np.maximum(high - ranks(expected), ranks(expected) - low))
+    beyond = unranked(high + 1, FLOAT32)
+    assert (precise_softcap.distance(low, high, beyond) == -1).all(), "an oracle outside admits nothing"
     assert int(allowed[250]) == 0, "a zero stays a zero"
     assert 0 < int(allowed.max()) <= 11
     nothing = precise_softcap.distance(low, high, np.full_like(x, np.nan))

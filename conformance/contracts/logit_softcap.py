@@ -67,7 +67,7 @@ RULES = (
         "Metal Shading Language Specification, 7.4",
     ),
     Rule(5, "tanh keeps zeros with their sign, lies in [-1, 1], and is 1 in size from 16 on.", "BVLC/caffe#1455"),
-    Rule(6, "A NaN gives NaN; an infinity gives cap with the quotient's sign.", "IEEE 754-2019, 9.2"),
+    Rule(6, "A NaN gives NaN; an infinity gives |cap| with its own sign.", "IEEE 754-2019, 9.2"),
     Rule(
         7, "Cap 0 gives a zero of the sign of x, NaN for x = 0; an infinite or NaN cap gives NaN.", "IEEE 754-2019, 7.2"
     ),

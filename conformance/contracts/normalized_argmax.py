@@ -170,7 +170,7 @@ CONTRACTS = [
             Reference("torch_reference", _torch_given, Verdict.SAME_BITS, applies=_device_free),
         ),
         rules=(
-            Rule(1, "lse [..., 1] has the logits' dtype and any value, NaN and infinities included.", ""),
+            Rule(1, "lse [..., 1] has the logits' dtype and any value, NaN and infinities included.", "this project"),
             *CORE_RULES,
         ),
         relaxations=(),
