@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -74,7 +75,9 @@ class Lines:
         pass
 
     def say(self, text: str) -> None:
-        print(text, file=self._file, flush=True)
+        # A reader that goes away (`| head`) must not cost the run its report.
+        with contextlib.suppress(BrokenPipeError):
+            print(text, file=self._file, flush=True)
 
     def _line(self) -> str:
         tally = self._tally

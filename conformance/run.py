@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from mlx_assay.conformance import engine
 from mlx_assay.conformance.implementation import Implementation, ImplementationError
@@ -34,7 +35,7 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
             # No report of an earlier run may stand for this one.
             Session(options).finish()
         raise
-    show = screen(os.fdopen(os.dup(sys.stdout.fileno()), "w"))
+    show = screen(_own_stdout())
     for line in header(options):
         show.say(line)
     chosen = engine.workers(executor, len(selection.cases)) if count is None else count
@@ -43,6 +44,15 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     for line in closing(report, Path(options.report).absolute()):
         show.say(line)
     return _exit_code(report, len(selection.cases), status)
+
+
+def _own_stdout() -> TextIO:
+    """Standard output on a descriptor that pytest does not turn aside while it captures."""
+    try:
+        descriptor = os.dup(sys.stdout.fileno())
+    except OSError:
+        return sys.stdout
+    return os.fdopen(descriptor, "w", encoding=sys.stdout.encoding, errors="backslashreplace")
 
 
 def _prepare(options: Options) -> tuple[Selection, str]:
