@@ -261,7 +261,8 @@ def test_integers_wrap() -> None:
         6,
     ]
     # State 127 of the 1MAD code: 127 * 34038481 + 76625530 modulo 2**32.
-    assert run("out[i] = a[i] * 34038481u + 76625530u;", [np.array([0, 126, 127, 65535], np.uint32)], np.uint32).tolist() == [
+    states = np.array([0, 126, 127, 65535], np.uint32)
+    assert run("out[i] = a[i] * 34038481u + 76625530u;", [states], np.uint32).tolist() == [
         0x0491367A, 0x0433D958, 0x063B3C29, 0x655AD3A9,
     ]  # fmt: skip
 

@@ -73,7 +73,7 @@ def test_every_thread_of_the_grid_runs_once(
 @pytest.mark.parametrize(
     ("attribute", "want"),
     [
-        # A grid of 10 x 3 in groups of 4 x 2: the last group of a row has 2 x 2 threads, those of the last rows 4 x 1 and 2 x 1.
+        # A grid of 10 x 3 in groups of 4 x 2: a row's last group has 2 x 2 threads, the last row's 4 x 1 and 2 x 1.
         ("threads_per_threadgroup.x", lambda x, y: 4 if x < 8 else 2),
         ("threads_per_threadgroup.y", lambda x, y: 2 if y < 2 else 1),
         ("threads_per_threadgroup.z", lambda x, y: 1),
@@ -110,12 +110,14 @@ def test_simdgroups_of_a_threadgroup(n: int) -> None:
         "uint i = thread_position_in_grid.x; out[i] = simdgroup_index_in_threadgroup * 10000 "
         "+ thread_index_in_simdgroup * 100 + simdgroups_per_threadgroup;"
     )
-    assert run(source, (n, 1, 1), (n, 1, 1)).tolist() == [i // 32 * 10000 + i % 32 * 100 + -(-n // 32) for i in range(n)]
+    assert run(source, (n, 1, 1), (n, 1, 1)).tolist() == [
+        i // 32 * 10000 + i % 32 * 100 + -(-n // 32) for i in range(n)
+    ]
 
 
 @pytest.mark.parametrize("n", COUNTS)
 def test_shuffles(n: int) -> None:
-    # Every lane also stores what it gets from lanes that are there; lanes that are not give garbage, which is not looked at.
+    # A lane that is not there gives the executor's own recognisable garbage.
     x = np.arange(n, dtype=np.uint32) * 3 + 1
     for call, source in {
         "simd_shuffle_down(v, 3)": lambda lane: lane + 3 if lane + 3 < 32 else lane,
@@ -142,7 +144,7 @@ def test_shuffles(n: int) -> None:
 
 def test_filling_shuffles() -> None:
     x = np.arange(32, dtype=np.uint32)
-    # Up: the lowest lanes take the highest of the filling; down: the highest take the lowest; in windows of 8 for modulo 8.
+    # Up: the lowest lanes take the highest of the filling; down: the highest take the lowest; modulo 8: in windows of 8.
     up = lanes("out[i] = simd_shuffle_and_fill_up(v, v + 100, 3);", x, mx.uint32)
     assert up.tolist() == [129, 130, 131, *range(29)]
     down = lanes("out[i] = simd_shuffle_and_fill_down(v, v + 100, 3);", x, mx.uint32)
@@ -151,11 +153,17 @@ def test_filling_shuffles() -> None:
     assert window.tolist() == [b + w for b in range(0, 32, 8) for w in [2, 3, 4, 5, 6, 7, 100, 101]]
 
 
-@pytest.mark.parametrize(("kind", "size"), [("float2", 8), ("uint4", 16), ("half4", 8), ("ulong", 8), ("bool", 1), ("char", 1)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("float2", 8), ("uint4", 16), ("half4", 8), ("ulong", 8), ("bool", 1), ("char", 1)]
+)
 def test_shuffles_of_other_types(kind: str, size: int) -> None:
-    element = {"float2": "w.y", "uint4": "w.w", "half4": "w.w", "ulong": "uint(w >> 33)", "bool": "w", "char": "w"}[kind]
+    element = {"float2": "w.y", "uint4": "w.w", "half4": "w.w", "ulong": "uint(w >> 33)", "bool": "w", "char": "w"}[
+        kind
+    ]
     value = {"ulong": "ulong(v) << 33", "bool": "(v & 1) != 0"}.get(kind, f"{kind}(v)")
-    got = lanes(f"{kind} w = simd_shuffle_xor({value}, 1); out[i] = {element};", np.arange(32, dtype=np.uint32), mx.uint32)
+    got = lanes(
+        f"{kind} w = simd_shuffle_xor({value}, 1); out[i] = {element};", np.arange(32, dtype=np.uint32), mx.uint32
+    )
     want = [i ^ 1 for i in range(32)]
     assert got.tolist() == [w & 1 if kind == "bool" else w for w in want]
 
@@ -221,7 +229,8 @@ def test_integer_reductions_and_scans(n: int) -> None:
 def test_votes() -> None:
     x = np.arange(40, dtype=np.uint32)
     body = (
-        "bool c = v % 3 == 0; ulong m = ulong(simd_ballot(c)); out[i] = uint(m) ^ (simd_any(v == 35) ? 1u << 31 : 0u) ^ "
+        "bool c = v % 3 == 0; ulong m = ulong(simd_ballot(c));"
+        "out[i] = uint(m) ^ (simd_any(v == 35) ? 1u << 31 : 0u) ^ "
         "(simd_all(v >= 32) ? 1u << 30 : 0u);"
     )
     first = sum(1 << i for i in range(32) if i % 3 == 0)
@@ -264,7 +273,10 @@ def test_barriers_order_the_threads(n: int) -> None:
 
 
 def test_threads_that_returned_count_as_arrived() -> None:
-    body = "threadgroup uint s[64]; if (i >= 25) return; s[i] = v; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = s[24 - i];"
+    body = (
+        "threadgroup uint s[64]; if (i >= 25) return; s[i] = v;"
+        "threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = s[24 - i];"
+    )
     assert lanes(body, np.arange(64, dtype=np.uint32), mx.uint32)[:25].tolist() == list(range(24, -1, -1))
 
 

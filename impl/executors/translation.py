@@ -20,6 +20,8 @@ _FLOAT_LITERAL = re.compile(
 _VECTOR = re.compile(r"\bvec\s*<")
 _THREADGROUP = re.compile(r"(?:(?<=[;{}:\n])|\A)(\s*)(?:alignas\([^()]*\)\s*)?threadgroup\s+([^;{}]*);")
 _DECLARATOR = re.compile(r"(?P<type>.+?[\s>])\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sizes>(?:\[[^\]]*\]\s*)*)\Z", re.S)
+_CHOICE = re.compile(r"(?P<mark>::|[?:])")
+_PLACE = re.compile(r"\s*([A-Za-z_]\w*(?:\s*\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]|(?:\.|->)\w+)*)\s*(?=[:;,)\]}?]|\Z)")
 _CONTRACT_PRAGMA = re.compile(r'(#\s*pragma\s+|_Pragma\(\s*")METAL\s+fp\s+contract')
 _OTHER_PRAGMA = re.compile(r"#\s*pragma\s+METAL\b[^\n]*")
 
@@ -100,8 +102,30 @@ def _variables(declaration: str, numbers: "count[int]") -> str | None:
     return " ".join(out) + "\n" * declaration.count("\n")
 
 
-def rewrite(text: str, numbers: "count[int] | None" = None) -> str:
-    """Metal text as C++ for OpenCL, line for line. `numbers` counts the threadgroup variables of one kernel."""
+def _choices(code: str) -> str:
+    """Operands of `c ? x : y` that are plain places become values, see `assay::value`."""
+    out, at, open_questions = [], 0, 0
+    for match in _CHOICE.finditer(code):
+        if match["mark"] == "::":
+            continue
+        if match["mark"] == "?":
+            open_questions += 1
+        elif open_questions:
+            open_questions -= 1
+        else:
+            continue
+        place = _PLACE.match(code, match.end())
+        if place is not None:
+            out += [code[at : place.start(1)], f"assay::value({place[1]})"]
+            at = place.end(1)
+    return "".join(out) + code[at:]
+
+
+def rewrite(text: str, numbers: "count[int] | None" = None, classes: bool = False) -> str:
+    """Metal text as C++ for OpenCL, line for line.
+
+    `numbers` counts the threadgroup variables of one kernel. `classes`: some scalars are of a class (bfloat).
+    """
     numbers = numbers or count()
     code = _COMMENT.sub(_blank, text)
     code = _CONTRACT_PRAGMA.sub(r"\1clang fp contract", code)
@@ -109,6 +133,7 @@ def rewrite(text: str, numbers: "count[int] | None" = None) -> str:
     code = _BFLOAT_LITERAL.sub(lambda m: f"bfloat({m[1] if re.search('[.eE]', m[1]) else m[1] + '.0'}f)", code)
     code = _FLOAT_LITERAL.sub(r"\1f", code)
     code = _constructors(code)
+    code = _choices(code) if classes else code
     return _THREADGROUP.sub(lambda m: m[1] + (_variables(m[2], numbers) or m[0][len(m[1]) :]), code)
 
 
@@ -128,7 +153,7 @@ def _line(file: str) -> str:
 
 def translate(text: Text) -> str:
     """One translation unit: the kernel and `assay_thread`, which runs one thread of it."""
-    numbers = count()
+    numbers, classes = count(), "bfloat" in str(text)
     header = text.header
     # A header without a last newline runs into the signature, as it does on Metal.
     ended = not header or header.endswith("\n")
@@ -137,11 +162,11 @@ def translate(text: Text) -> str:
         (
             PRELUDE,
             _line("header"),
-            rewrite(header, numbers),
+            rewrite(header, numbers, classes),
             _line("signature") if ended else "",
             rewrite(text.signature, numbers),
             _line("source"),
-            rewrite(text.source, numbers),
+            rewrite(text.source, numbers, classes),
             "\n}\n",
             _line("entry"),
             '#define ASSAY_ENTRY extern "C" __attribute__((visibility("default")))\n',

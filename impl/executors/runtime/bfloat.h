@@ -82,6 +82,16 @@ static_assert(sizeof(bfloat) == 2, "a bfloat has 16 bits");
 
 typedef bfloat bfloat16_t;
 
+namespace assay {
+
+// A copy that has left its address space: clang's `c ? x : y` refuses two of one class in different spaces.
+template <class T>
+METAL_FUNC constexpr T value(T x) {
+  return x;
+}
+
+}  // namespace assay
+
 #define ASSAY_BFLOAT_ASSIGNMENT(op, space) \
   METAL_FUNC space bfloat& operator op##=(space bfloat & a, bfloat b) { \
     a = a op b; \
