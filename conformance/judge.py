@@ -195,7 +195,7 @@ def _record(
         subcases=len(trial.subcases),
         seconds=seconds,
         replay=replay_command(case.id),
-        relaxations=list(dict.fromkeys(name for finding in findings for name in finding.relaxations)),
+        relaxations=[name for name in trial.relaxations if any(name in finding.relaxations for finding in findings)],
         message=message,
         difference=None if conforms else telling.difference,
     )

@@ -20,7 +20,8 @@ from mlx_assay.fixtures.kind import kinds
 
 FOLDER = Path(__file__).parent
 LIMIT = 30.0
-SHORT_LIMIT = 1.5
+SHORT_LIMIT = 1.0
+IMPORT_LIMIT = 5.0
 
 DIFFERS, ERROR, CRASHED = Verdict.DIFFERS, Verdict.ERROR, Verdict.CRASHED
 TIMED_OUT, UNSUPPORTED = Verdict.TIMED_OUT, Verdict.UNSUPPORTED
@@ -224,8 +225,9 @@ def assert_caught(fault: Fault, kind: str, implementation: Implementation) -> No
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_caught(name: str) -> None:
     verdicts = {fault.verdict for fault in FAULTS[name]}
-    with planted(f"bad.{name}", SHORT_LIMIT if TIMED_OUT in verdicts else LIMIT) as implementation:
+    with planted(f"bad.{name}") as implementation:
         assert set(implementation.operations) >= {fault.operation for fault in FAULTS[name]}
+        implementation.limit = SHORT_LIMIT if TIMED_OUT in verdicts else LIMIT
         for fault in FAULTS[name]:
             for kind in fault.kinds:
                 assert_caught(fault, kind, implementation)
@@ -242,7 +244,9 @@ def test_harmless_oddity_conforms(name: str) -> None:
 
 @pytest.mark.parametrize("name", EITHER)
 def test_fault_without_a_certain_verdict_is_caught(name: str) -> None:
-    with planted(f"bad.{name}", 5.0) as implementation:
+    with planted(f"bad.{name}") as implementation:
+        assert implementation.operations
+        implementation.limit = IMPORT_LIMIT
         records = [judge(case, implementation) for case in quick_cases(ARGMAX, "shape/rows")[:6]]
     assert {record.verdict for record in records} & EITHER[name]
     assert {record.verdict for record in records} <= {*EITHER[name], *CONFORMING}
@@ -251,7 +255,7 @@ def test_fault_without_a_certain_verdict_is_caught(name: str) -> None:
 @pytest.mark.parametrize("target", UNIMPORTABLE)
 def test_target_that_cannot_be_judged_is_a_clear_error(target: str) -> None:
     with (
-        planted(target, SHORT_LIMIT) as implementation,
+        planted(target, IMPORT_LIMIT) as implementation,
         pytest.raises(ImplementationError, match=f"(?s){UNIMPORTABLE[target]}"),
     ):
         assert implementation.operations
