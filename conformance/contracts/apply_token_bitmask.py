@@ -64,11 +64,12 @@ CONTRACTS = [
             Rule(9, "Any NaN equals any NaN.", "IEEE 754-2019, 6.2.3 (relaxation nan-any)"),
             Rule(
                 10,
-                "An allowed denormal of float32 or bfloat16 may become a zero of its sign where the executor flushes.",
-                "Metal Shading Language Specification, 7.1 (relaxation denormal-flush)",
+                "Where the executor flushes, an allowed denormal of float32 or bfloat16 may become a zero of its sign, "
+                "or +0, which the sum of -0 and +0 is.",
+                "Metal Shading Language Specification, 7.1 (relaxations denormal-flush, denormal-sum)",
             ),
         ),
-        relaxations=("nan-any", "denormal-flush"),
+        relaxations=("nan-any", "denormal-flush", "denormal-sum"),
         explain=explain,
     )
 ]
