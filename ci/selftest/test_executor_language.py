@@ -3,6 +3,7 @@
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
@@ -18,8 +19,7 @@ def run(source: str, n: int = 8, header: str = "", dtype: Any = mx.float32, **ca
         (out,) = kernel(
             inputs=inputs, output_shapes=[(n,)], output_dtypes=[dtype], grid=(n, 1, 1), threadgroup=(n, 1, 1), **call
         )
-    values: list[Any] = out.tolist()
-    return values
+    return list(np.array(out.astype(mx.float32)).tolist())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Threads on the host executor: the grid, barriers, and what moves across the lanes of a simdgroup."""
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl.executors import launch, metal_kernel, use
+from mlx_assay.impl.executors.choice import schedule
 
 COUNTS = [1, 2, 31, 32, 33, 63, 64, 65, 100, 128, 1000, 1024]
 NUMPY = {mx.float32: np.float32, mx.uint32: np.uint32, mx.int32: np.int32, mx.float16: np.float16}
@@ -119,7 +121,7 @@ def test_simdgroups_of_a_threadgroup(n: int) -> None:
 def test_shuffles(n: int) -> None:
     # A lane that is not there gives the executor's own recognisable garbage.
     x = np.arange(n, dtype=np.uint32) * 3 + 1
-    for call, source in {
+    origins: dict[str, Callable[[int], int]] = {
         "simd_shuffle_down(v, 3)": lambda lane: lane + 3 if lane + 3 < 32 else lane,
         "simd_shuffle_up(v, 5)": lambda lane: lane - 5 if lane >= 5 else lane,
         "simd_shuffle_xor(v, 6)": lambda lane: lane ^ 6,
@@ -134,7 +136,8 @@ def test_shuffles(n: int) -> None:
         "quad_shuffle_up(v, 1)": lambda lane: lane - 1 if lane % 4 else lane,
         "quad_broadcast(v, 1)": lambda lane: lane // 4 * 4 + 1,
         "quad_broadcast_first(v)": lambda lane: lane // 4 * 4,
-    }.items():
+    }
+    for call, source in origins.items():
         got = lanes(f"out[i] = {call};", x, mx.uint32)
         for i in range(n):
             origin = i // 32 * 32 + source(i % 32)
@@ -144,7 +147,7 @@ def test_shuffles(n: int) -> None:
 
 def test_filling_shuffles() -> None:
     x = np.arange(32, dtype=np.uint32)
-    # Up: the lowest lanes take the highest of the filling; down: the highest take the lowest; modulo 8: in windows of 8.
+    # Up: the lowest lanes take the highest of the filling; down: the highest take the lowest, in windows of `modulo`.
     up = lanes("out[i] = simd_shuffle_and_fill_up(v, v + 100, 3);", x, mx.uint32)
     assert up.tolist() == [129, 130, 131, *range(29)]
     down = lanes("out[i] = simd_shuffle_and_fill_down(v, v + 100, 3);", x, mx.uint32)
@@ -215,7 +218,7 @@ def test_nan_loses_in_simd_max(where: tuple[int, ...], name: str) -> None:
 @pytest.mark.parametrize("n", COUNTS)
 def test_integer_reductions_and_scans(n: int) -> None:
     x = np.random.default_rng(n).integers(0, 2**32, n, dtype=np.uint32)
-    names = {"simd_sum": np.add, "simd_max": np.maximum, "simd_min": np.minimum}
+    names: dict[str, Any] = {"simd_sum": np.add, "simd_max": np.maximum, "simd_min": np.minimum}
     names |= {"simd_and": np.bitwise_and, "simd_or": np.bitwise_or, "simd_xor": np.bitwise_xor}
     groups = [x[b : b + 32] for b in range(0, n, 32)]
     for name, operation in names.items():
@@ -270,6 +273,25 @@ def test_barriers_order_the_threads(n: int) -> None:
       out[i] = mine;"""
     x = np.arange(n, dtype=np.uint32) * 10
     assert lanes(body, x, mx.uint32).tolist() == [x[(i + 5) % n] + 5 for i in range(n)]
+
+
+def test_schedules() -> None:
+    exchange = "threadgroup uint s[64]; s[i] = v;%s out[i] = s[63 - i];"
+    ordered, racing = exchange % "threadgroup_barrier(mem_flags::mem_threadgroup);", exchange % ""
+    x = np.arange(64, dtype=np.uint32)
+    results = {}
+    for name in ("in-order", "reverse"):
+        with schedule(name):
+            assert lanes(ordered, x, mx.uint32).tolist() == x[::-1].tolist()
+            assert lanes("out[i] = simd_sum(v);", x, mx.uint32).tolist() == [496] * 32 + [1520] * 32
+            results[name] = lanes(racing, x, mx.uint32)
+    # Without the barrier each thread sees only what ran before it.
+    assert results["in-order"][63] == 0
+    assert results["in-order"][0] == 0xFFDEFFDE
+    assert results["reverse"][0] == 63
+    assert results["reverse"][63] == 0xFFDEFFDE
+    with pytest.raises(ValueError, match="'sideways': expected one of in-order, reverse"), schedule("sideways"):
+        pass
 
 
 def test_threads_that_returned_count_as_arrived() -> None:

@@ -9,6 +9,7 @@ import mlx.core as mx
 from mlx_assay.impl.executors.toolchain import ToolchainError, toolchain
 
 NAMES = ("metal", "host")
+SCHEDULES = ("in-order", "reverse")
 
 
 class UnknownExecutor(ValueError):
@@ -20,6 +21,7 @@ class ExecutorUnavailable(RuntimeError):
 
 
 _current: ContextVar[str | None] = ContextVar("mlx_assay_executor", default=None)
+_schedule: ContextVar[str] = ContextVar("mlx_assay_schedule", default=SCHEDULES[0])
 _poison: ContextVar[int | None] = ContextVar("mlx_assay_poison", default=None)
 
 
@@ -78,6 +80,26 @@ def poison(pattern: int | None) -> Iterator[None]:
         yield
     finally:
         _poison.reset(token)
+
+
+@contextlib.contextmanager
+def schedule(name: str) -> Iterator[None]:
+    """The host executor runs the threads of a threadgroup in this order: "in-order" (the default) or "reverse".
+
+    A kernel without races computes the same bits in both. ValueError: no such schedule.
+    """
+    if name not in SCHEDULES:
+        raise ValueError(f"unknown schedule {name!r}: expected one of {', '.join(SCHEDULES)}")
+    token = _schedule.set(name)
+    try:
+        yield
+    finally:
+        _schedule.reset(token)
+
+
+def current_schedule() -> str:
+    """The schedule set by `schedule`."""
+    return _schedule.get()
 
 
 def current_poison() -> int | None:

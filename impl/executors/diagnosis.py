@@ -51,7 +51,7 @@ def describe(name: str) -> dict[str, str]:
         "f16_denormals": "kept",
         "mode": "MXCSR FTZ DAZ" if machine() == "x86_64" else "FPCR FZ",
         "simd_sum": "ascending xor butterfly",
-        "schedule": "in-order",
+        "schedule": choice.current_schedule(),
         "transcendentals": "C library, f32",
         "cpu": _processor(),
     }

@@ -9,7 +9,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 
-from mlx_assay.impl.executors import launch, objects
+from mlx_assay.impl.executors import choice, launch, objects
 from mlx_assay.impl.executors.signature import (
     MAX_CONSTANT_ELEMENTS,
     TYPES,
@@ -173,5 +173,6 @@ class HostKernel:
         addresses = self._addresses(inputs, keep)
         outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
         addresses += [launch.layout(out)[0] for out in outputs]
-        launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison)
+        schedule = choice.SCHEDULES.index(choice.current_schedule())
+        launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison, schedule)
         return outputs

@@ -41,7 +41,8 @@ class Kernel:
     ) -> list[mx.array]:
         """Runs the kernel: arguments, results and errors are those of mx.fast.metal_kernel's kernel.
 
-        On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning.
+        On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning; mx.grad takes its
+        results for constants.
         RuntimeError: the kernel does not compile, faults, or is called inside a trace on host.
         """
         arrays = [a if isinstance(a, mx.array) else mx.array(a) for a in inputs]

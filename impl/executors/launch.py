@@ -12,8 +12,6 @@ MAX_AXIS = 2**31 - 1
 # A NaN in f16, bfloat and f32 alike.
 DEFAULT_POISON = 0xFFDEFFDE
 
-SCHEDULES = {"in-order": 0, "reverse": 1}
-
 
 class _Launch(ctypes.Structure):
     _fields_ = (
@@ -105,7 +103,13 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
 
 
 def launch(
-    library: Library, name: str, addresses: Sequence[int], grid: Sequence[int], threadgroup: Sequence[int], poison: int
+    library: Library,
+    name: str,
+    addresses: Sequence[int],
+    grid: Sequence[int],
+    threadgroup: Sequence[int],
+    poison: int,
+    schedule: int = 0,
 ) -> None:
     """Runs every thread of a grid. RuntimeError: a fault of the kernel, with its name and source lines."""
     grid, threadgroup = check_grid(grid, threadgroup)
@@ -115,7 +119,7 @@ def launch(
         thread=library.thread,
         threadgroup_bytes=library.threadgroup_bytes,
         poison=poison,
-        schedule=SCHEDULES["in-order"],
+        schedule=schedule,
     )
     request.grid[:] = grid
     request.threadgroup[:] = threadgroup

@@ -10,8 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -30,14 +29,13 @@ class CompilationError(RuntimeError):
     """The compiler rejected a kernel."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Library:
-    """A loaded kernel: `thread` is the address of the function that runs one thread."""
+    """A loaded kernel: `thread` is the address of the function that runs one thread. Launches may run at once."""
 
     thread: int
     threadgroup_bytes: int
     launch: "ctypes._NamedFuncPointer"
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def cache_directory() -> Path:
@@ -129,7 +127,12 @@ def _publish(work: Path, objects: list[Path], path: Path) -> None:
 
 def _path(key: str) -> Path:
     folder = cache_directory() / "objects"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RuntimeError(
+            f"no kernel cache at {folder}: {error}; set {CACHE_VARIABLE} to a folder to write in"
+        ) from error
     return folder / f"{key}.so"
 
 
