@@ -14,7 +14,30 @@ from mlx_assay.impl.executors.apple.types import Type, is_suffix, parse
 
 # Decided by the C library of this machine, not by known bits.
 OPAQUE_1 = frozenset(
-    "acos acosh asin asinh atan atanh cos cosh cospi exp exp10 exp2 log log10 log2 rsqrt sin sinh sinpi tan tanh tanpi".split()
+    [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "cos",
+        "cosh",
+        "cospi",
+        "exp",
+        "exp10",
+        "exp2",
+        "log",
+        "log10",
+        "log2",
+        "rsqrt",
+        "sin",
+        "sinh",
+        "sinpi",
+        "tan",
+        "tanh",
+        "tanpi",
+    ]
 )
 OPAQUE_2 = frozenset({"atan2", "pow", "powr"})
 EXACT_1 = frozenset({"sign", "saturate", "fract"})
@@ -48,7 +71,9 @@ class Definition:
 
 def _is_collective(name: str) -> bool:
     return bool(
-        re.match(r"air\.(wg\.barrier|simdgroup\.barrier|simd_|quad_|simdgroup_matrix_8x8_(?:multiply|load|store))", name)
+        re.match(
+            r"air\.(wg\.barrier|simdgroup\.barrier|simd_|quad_|simdgroup_matrix_8x8_(?:multiply|load|store))", name
+        )
     )
 
 
@@ -95,7 +120,9 @@ def _to_bfloat(code: Assembly, source: Type, value: str, signed: bool) -> str:
     if source.floating:
         wide = value if source.element == "float" else code.value(f"fpext {source.element} {value} to float")
         return code.value(f"fptrunc float {wide} to bfloat")
-    wide = value if source.element == "i64" else code.value(f"{'s' if signed else 'z'}ext {source.element} {value} to i64")
+    wide = (
+        value if source.element == "i64" else code.value(f"{'s' if signed else 'z'}ext {source.element} {value} to i64")
+    )
     bits = code.call("i16", f"assay_air_bfloat_from_{'s' if signed else 'u'}64", f"i64 {wide}")
     return code.value(f"bitcast i16 {bits} to bfloat")
 
@@ -117,7 +144,9 @@ def _convert(code: Assembly, name: str, result: Type, source: Type) -> str:
             return "%a0"
         return code.value(f"{'fpext' if result.element == 'float' else 'fptrunc'} {source} %a0 to {result}")
     if result.element == "i1":
-        return code.value(f"fcmp une {source} %a0, zeroinitializer" if source.lanes > 1 else f"fcmp une {source} %a0, 0.0")
+        return code.value(
+            f"fcmp une {source} %a0, zeroinitializer" if source.lanes > 1 else f"fcmp une {source} %a0, 0.0"
+        )
     wide, value = source, "%a0"
     if source.element == "bfloat":
         wide = source.like("float")
@@ -181,7 +210,9 @@ def _integer(code: Assembly, base: str, result: Type) -> str | None:
         intrinsic = {"clz": "ctlz", "ctz": "cttz"}[base]
         return code.call(str(result), f"llvm.{intrinsic}.{result.suffix}", operands[0], "i1 false")
     if base in {"abs.s", "abs.u"}:
-        return "%a0" if base == "abs.u" else code.call(str(result), f"llvm.abs.{result.suffix}", operands[0], "i1 false")
+        return (
+            "%a0" if base == "abs.u" else code.call(str(result), f"llvm.abs.{result.suffix}", operands[0], "i1 false")
+        )
     if base in {"clamp.s", "clamp.u"}:
         sign = base[-1]
         low = code.call(str(result), f"llvm.{sign}max.{result.suffix}", operands[0], operands[1])

@@ -100,7 +100,9 @@ class Container(Mapping[str, bytes]):
         _, _, offset = struct.unpack("<3Q", fields[b"OFFT"])
         (size,) = struct.unpack("<Q", fields[b"MDSZ"])
         if offset > len(self._code) or size > len(self._code) - offset:
-            raise MetallibError(f"{self.path}: the bitcode of {name!r} lies beyond the {len(self._code)} bytes of bitcode")
+            raise MetallibError(
+                f"{self.path}: the bitcode of {name!r} lies beyond the {len(self._code)} bytes of bitcode"
+            )
         begin = self._code.start + offset
         bitcode = self._data[begin : begin + size]
         if hashlib.sha256(bitcode).digest() != fields[b"HASH"]:

@@ -66,7 +66,9 @@ def argmax(library: AppleLibrary, x: Array, *, smallest: bool = False, **launch:
     return out
 
 
-def _by_row(library: AppleLibrary, name: str, size: int, rows: int, buffers: list[Any], launch: Mapping[str, Any]) -> None:
+def _by_row(
+    library: AppleLibrary, name: str, size: int, rows: int, buffers: list[Any], launch: Mapping[str, Any]
+) -> None:
     threads = _row_threads(size) if size <= LOOPED_ABOVE else _MOST_THREADS
     library.function(name)(buffers, grid=(rows * threads, 1, 1), threadgroup=(threads, 1, 1), **launch)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.impl.executors import launch, objects
+from mlx_assay.impl.executors import choice, launch, objects
 from mlx_assay.impl.executors.apple.compilation import Code, Compiled, ConstantValue, compile_kernel
 from mlx_assay.impl.executors.apple.container import Container, MetallibError
 from mlx_assay.impl.executors.apple.program import Argument
@@ -49,26 +49,31 @@ class AppleKernel:
         threadgroup: Axes,
         grid: Axes | None = None,
         threadgroups: Axes | None = None,
-        poison: int = launch.DEFAULT_POISON,
-        schedule: str = "in-order",
+        poison: int | None = None,
+        schedule: str | None = None,
     ) -> None:
         """Runs every thread; results are in the writable arrays among `buffers`.
 
         `buffers` by buffer index (a sequence, or a mapping): NumPy or MLX arrays, NumPy scalars, bytes, or None for one
-        that MLX leaves unbound; those that the function constants switch off may be left out. A buffer that the kernel writes is a writable NumPy array. Strides are the kernel's own matter: it gets
-        the address of the first element. One of `grid` (threads, as Metal's dispatchThreads) and `threadgroups` (as
-        dispatchThreadgroups) is given. Threadgroup memory holds the 32-bit pattern `poison` at the start of every threadgroup.
+        that MLX leaves unbound; those that the function constants switch off may be left out. A buffer that the kernel
+        writes is a writable NumPy array. Strides are the kernel's own matter: it gets the address of the first element.
+        One of `grid` (threads, as Metal's dispatchThreads) and `threadgroups` (as dispatchThreadgroups) is given.
+        Threadgroup memory holds the 32-bit pattern `poison` at the start of every threadgroup. `poison` and `schedule`
+        default to what `executors.poison` and `executors.schedule` have set.
 
-        ValueError, TypeError: a buffer or a size is not what the kernel takes. LaunchError: the launch could not be finished.
+        ValueError, TypeError: a buffer or a size is not what the kernel takes. LaunchError: it could not be finished.
         """
         keep: list[object] = []
         addresses = self._addresses(buffers, keep)
         threadgroup, total = _axes(threadgroup), self._grid(_axes(threadgroup), grid, threadgroups)
         total, threadgroup = launch.check_grid(total, threadgroup)
-        if schedule not in launch.SCHEDULES:
-            raise ValueError(f"schedule is {schedule!r}, expected one of {', '.join(launch.SCHEDULES)}")
+        name = schedule or choice.current_schedule()
+        if name not in choice.SCHEDULES:
+            raise ValueError(f"schedule is {name!r}, expected one of {', '.join(choice.SCHEDULES)}")
+        pattern = poison if poison is not None else choice.current_poison()
         if all(total):
-            self._run(addresses, total, threadgroup, poison, launch.SCHEDULES[schedule])
+            filled = launch.DEFAULT_POISON if pattern is None else pattern
+            self._run(addresses, total, threadgroup, filled, choice.SCHEDULES.index(name))
 
     def _grid(self, threadgroup: Sequence[int], grid: Axes | None, threadgroups: Axes | None) -> tuple[int, ...]:
         if (grid is None) == (threadgroups is None):
@@ -109,7 +114,9 @@ class AppleKernel:
                 out.append(self._address(argument, value, keep))
                 continue
             if argument.location not in given and self._needed(argument):
-                raise ValueError(f"kernel {self.name!r}: buffer {argument.location} is missing: expected {self._described()}")
+                raise ValueError(
+                    f"kernel {self.name!r}: buffer {argument.location} is missing: expected {self._described()}"
+                )
             out.append(0)
         return out
 
@@ -122,7 +129,9 @@ class AppleKernel:
     def _address(self, argument: Argument, value: Any, keep: list[object]) -> int:
         label = f"kernel {self.name!r}, buffer {argument.location} ({argument.type_name} {argument.name})"
         if argument.writable and not (isinstance(value, np.ndarray) and value.flags.writeable):
-            raise ValueError(f"{label}: the kernel writes it, expected a writable NumPy array but got {type(value).__name__}")
+            raise ValueError(
+                f"{label}: the kernel writes it, expected a writable NumPy array but got {type(value).__name__}"
+            )
         array = _array(label, value)
         keep.append(array)
         address, _ = launch.layout(array)

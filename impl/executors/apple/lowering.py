@@ -206,7 +206,12 @@ def lower(program: Program, constants: Mapping[str, bool | int | float], layout:
         raise MetallibError(f"kernel {program.name!r}: uses address spaces {sorted(unknown)}, expected 0 to 3")
     declared = {m[2]: (m[1], _parameters(m[3])) for m in _DECLARATION.finditer(program.text)}
     text = _DROPPED.sub("", _DECLARATION.sub("", program.text))
-    text = re.sub(r"^define [\w ]*?void @(\"?" + re.escape(program.name) + r"\"?\()", r"define internal void @\1", text, flags=re.M)
+    text = re.sub(
+        r"^define [\w ]*?void @(\"?" + re.escape(program.name) + r"\"?\()",
+        r"define internal void @\1",
+        text,
+        flags=re.M,
+    )
     text = text.replace('"frame-pointer"="all"', FLUSHED)
     text = _fill_constants(text, program, constants)
     threadgroup = _Threadgroup(program)

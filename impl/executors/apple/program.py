@@ -107,7 +107,7 @@ def _types(text: str, name: str) -> list[str]:
     found = re.search(rf"^define [^\n]*@{re.escape(name)}\((.*)\)[^()]*\{{$", text, re.M)
     if found is None:
         raise MetallibError(f"kernel {name!r}: its bitcode defines no function of that name")
-    return re.findall(r"(ptr addrspace\(\d+\)|ptr|<\d+ x \w+>|\w+)[^%,<>]*?(?:\"[^\"]*\" )*%\d+", found[1])
+    return re.findall(r"(ptr addrspace\(\d+\)|ptr|<\d+ x \w+>|\w+)[^%,<>]*?(?:\"[^\"]*\" )*%[\w.]+", found[1])
 
 
 def _threadgroup(module: llvm.ModuleRef) -> dict[str, tuple[int, int]]:
