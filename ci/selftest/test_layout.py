@@ -42,7 +42,9 @@ def crossings(tree: ast.AST, side: str) -> list[str]:
     return [
         name
         for name in ours
-        if not any(name == allowed or name.startswith(allowed + ".") or allowed.startswith(name + ".") for allowed in prefixes)
+        if not any(
+            name == allowed or name.startswith(allowed + ".") or allowed.startswith(name + ".") for allowed in prefixes
+        )
     ]
 
 
