@@ -28,6 +28,8 @@ from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case
 
 REFRESH_SECONDS = 3.0
+REFRESH_SHARE = 30
+"""How many times as long as the last refresh took to wait before the next."""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,11 +162,14 @@ class Session:
             return self.report()
 
     def _refresh(self) -> None:
-        written = -1
-        while not self._stop.wait(REFRESH_SECONDS):
+        written, spent = -1, 0.0
+        # A large report takes a while to write, and the thread that gathers records waits meanwhile.
+        while not self._stop.wait(max(REFRESH_SECONDS, REFRESH_SHARE * spent)):
             if written != len(self._records):
+                began = time.monotonic()
                 written = len(self._records)
                 self._write()
+                spent = time.monotonic() - began
 
     def _write(self) -> None:
         if self.path:
