@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,39 @@ def test_the_doctor_says_how_to_get_a_compiler(monkeypatch: pytest.MonkeyPatch) 
     assert findings["executor host"].state == "unavailable"
     with pytest.raises(executors.ExecutorUnavailable, match="pip install"), executors.use("host"):
         pass
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """The toolchain is looked for anew, before and after."""
+    toolchain.toolchain.cache_clear()
+    yield
+    toolchain.toolchain.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize(("name", "value"), [("missing_features", ("f16c", "fma")), ("machine", "riscv64")])
+def test_a_processor_below_the_baseline_is_named(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, name, lambda: value)
+    reason = executors.available("host")
+    assert reason is not None
+    assert ("f16c, fma" in reason and "AVX2" in reason) or "riscv64" in reason
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_no_compiler_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "_on_path", lambda: None)
+    monkeypatch.setattr(toolchain, "_in_wheel", lambda: None)
+    assert executors.available("host") == (
+        "no clang 19 or newer on the PATH and no ziglang wheel: pip install 'ziglang>=0.15'"
+    )
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(objects.CACHE_VARIABLE, str(tmp_path / "file"))
+    with pytest.raises(RuntimeError, match="set MLX_ASSAY_CACHE to a folder to write in"):
+        call(probe("a[i] + 12345"), mx.zeros((64,)))
 
 
 @pytest.mark.parametrize(

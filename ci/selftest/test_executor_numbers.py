@@ -188,7 +188,14 @@ def exact_half_fma(a: float, b: float, c: float) -> float:
     return value if exact > 0 else -value
 
 
-@pytest.mark.parametrize("body", ["out[i] = fma(a[i], b[i], c[i]);", "out[i] = a[i] * b[i] + c[i];"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = fma(a[i], b[i], c[i]);",
+        "out[i] = a[i] * b[i] + c[i];",
+        "half4 v = half4(1, 2, a[i], 3); half4 w = v * half4(b[i]) + half4(half3(c[i]), 0); out[i] = w.z;",
+    ],
+)
 def test_half_fma_rounds_once(body: str) -> None:
     rng = np.random.default_rng(11)
     a, b, c = (
@@ -210,6 +217,22 @@ def test_half_fma_rounds_once(body: str) -> None:
     zero = want == 0
     assert np.array_equal(bits(got)[~zero], bits(want)[~zero])
     assert np.all(got[zero] == 0)
+
+
+def test_bfloat_rounds_each_operation() -> None:
+    rng = np.random.default_rng(5)
+    x, y, z = (rng.standard_normal(4096).astype(BFLOAT) for _ in "xyz")
+    want = (x * y).astype(BFLOAT) + z
+    assert want.dtype == BFLOAT
+    fused = (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(np.float32).astype(BFLOAT)
+    assert np.any(bits(fused) != bits(want)), "the inputs tell two roundings from one"
+    same(run("out[i] = a[i] * b[i] + c[i];", [x, y, z], BFLOAT), want)
+
+
+def test_bfloat_sums_stop_growing() -> None:
+    # From 256 on the spacing is 2, and 256 + 1 is a tie that goes to the even 256.
+    body = "bfloat sum = 0; for (int k = 0; k < 300; k++) sum += a[i]; out[i] = sum;"
+    assert run(body, [np.ones(8, BFLOAT)], BFLOAT).astype(np.float32).tolist() == [256] * 8
 
 
 @pytest.mark.parametrize("kind", FLOATS)

@@ -57,6 +57,7 @@ struct Engine {
   void* launcher_sp;
   Launch* launch;
   u32 simdgroups, current, lane;
+  Lane* letter_box;
   u32 threads, live, arrived;
   int barrier_site;
   Engine* next_idle;
@@ -130,6 +131,7 @@ static bool choose(Engine* e) {
       if (!(s->ready | s->unstarted) && s->waiting) resolve_divergence(e, s);
       if (const u32 runnable = s->ready | s->unstarted) {
         e->lane = first(runnable, schedule);
+        e->letter_box = &s->lane[e->lane];
         return true;
       }
       if (schedule == kReverse)
@@ -307,7 +309,7 @@ u32 assay_launch(Launch* launch) {
   return launch->fault;
 }
 
-Lane* assay_lane() { return &engine->simdgroup[engine->current].lane[engine->lane]; }
+Lane* assay_lane() { return engine->letter_box; }
 
 void* assay_arena() { return engine->arena; }
 
