@@ -26,7 +26,8 @@ LLVM_TYPES = {
     "?": "i1",
 }
 DTYPES: dict[str, Any] = {
-    "f": np.float32, "h": np.float16, "b": ml_dtypes.bfloat16, "i": np.int32, "I": np.uint32, "s": np.int16, "l": np.int64,
+    "f": np.float32, "h": np.float16, "b": ml_dtypes.bfloat16, "i": np.int32, "I": np.uint32, "s": np.int16,
+    "l": np.int64,
     "c": np.int8,
 }  # fmt: skip
 
@@ -60,7 +61,7 @@ BUFFER = (
 
 
 def module(body: str, inputs: str, output: str, declared: str = "", attributes: str = "", tail: str = "") -> str:
-    """A kernel `k` in Apple's form: buffers %0 .. of the element types, the last written, then %id and its attributes."""
+    """A kernel `k` in Apple's form: buffers %0 .. of the element types, the last written; %id; attributes."""
     kinds = ["thread_position_in_grid", *attributes.split()]
     pointers = [f"ptr addrspace(1) %{n}" for n in range(len(inputs) + 1)]
     values = ["i32 %id", *(f"<3 x i32> %{a}" if "position" in a or "per_" in a else f"i32 %{a}" for a in kinds[1:])]
@@ -95,7 +96,8 @@ def elementwise(instructions: str, inputs: str, output: str, declared: str) -> s
         lines += [f"  %p{n} = getelementptr {type_}, ptr addrspace(1) %{n}, i32 %id"]
         lines += [f"  %x{n} = load {type_}, ptr addrspace(1) %p{n}"]
     result = LLVM_TYPES[output]
-    end = f"  %q = getelementptr {result}, ptr addrspace(1) %{len(inputs)}, i32 %id\n  store {result} %r, ptr addrspace(1) %q"
+    end = f"  %q = getelementptr {result}, ptr addrspace(1) %{len(inputs)}, i32 %id\n"
+    end += f"  store {result} %r, ptr addrspace(1) %q"
     return module("\n".join([*lines, f"  {instructions}", end]), inputs, output, declared)
 
 

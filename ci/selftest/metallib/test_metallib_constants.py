@@ -25,8 +25,8 @@ join:
   store float %r, ptr addrspace(1) %q"""
     declared = """declare i8 @air.normalize_function_constant_predicate.i8(i8)
 @__metal_implicit_fc_pred_0 = internal addrspace(2) global i8 0, align 1
-@_Z6active.MTL_FC_INIT_3_b = internal unnamed_addr addrspace(2) externally_initialized constant i8 undef, section "air.fc_initializer", align 1
-@_Z6amount.MTL_FC_INIT_4_f = internal unnamed_addr addrspace(2) externally_initialized constant float undef, section "air.fc_initializer", align 4
+@_Z6active.MTL_FC_INIT_3_b = HEAD i8 undef, section "air.fc_initializer", align 1
+@_Z6amount.MTL_FC_INIT_4_f = HEAD float undef, section "air.fc_initializer", align 4
 @_ZL6active = internal unnamed_addr addrspace(2) global i8 undef, align 1
 @_ZL6amount = internal unnamed_addr addrspace(2) global float undef, align 4
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @init, ptr null }]
@@ -39,6 +39,7 @@ define internal void @init() section "air.static_init" {
   store i8 %3, ptr addrspace(2) @__metal_implicit_fc_pred_0, align 1
   ret void
 }"""
+    declared = declared.replace("HEAD", "internal unnamed_addr addrspace(2) externally_initialized constant")
     tail = """!air.function_constants = !{!50, !51}
 !50 = !{ptr addrspace(2) @_Z6active.MTL_FC_INIT_3_b, !"bool", !"active", i32 3, i1 true}
 !51 = !{ptr addrspace(2) @_Z6amount.MTL_FC_INIT_4_f, !"float", !"amount", i32 4, i1 true}

@@ -110,7 +110,8 @@ def test_threadgroup_memory_is_shared_and_poisoned(forge: Any, schedule: str) ->
 
 def test_a_kernel_sees_its_place_in_the_grid(forge: Any) -> None:
     wanted = (
-        ("thread_position_in_threadgroup", 0), ("thread_position_in_threadgroup", 1), ("threadgroup_position_in_grid", 1),
+        ("thread_position_in_threadgroup", 0), ("thread_position_in_threadgroup", 1),
+        ("threadgroup_position_in_grid", 1),
         ("threads_per_threadgroup", 1), ("threads_per_grid", 1), ("threadgroups_per_grid", 1),
     )  # fmt: skip
     lines = ["  %w = extractelement <3 x i32> %threads_per_grid, i32 0"]

@@ -1,7 +1,7 @@
 """The functions that Apple's kernels call by name (`air.*`), written in LLVM's language or handed to the runtime.
 
-Rules where Metal leaves a choice open: of minima and maxima NaN loses; a float outside an integer's range converts to the
-nearest end and NaN to 0; a bfloat fused operation is done in f32 and rounded once more.
+Rules where Metal leaves a choice open: of minima and maxima NaN loses; a float outside an integer's range converts to
+the nearest end and NaN to 0; a bfloat fused operation is done in f32 and rounded once more.
 """
 
 import re
@@ -138,15 +138,13 @@ def _convert(code: Assembly, name: str, result: Type, source: Type) -> str:
         return code.value(f"{'s' if of == 's' else 'u'}itofp {source} %a0 to {result}")
     if to == "f":
         if "half" in (result.element, source.element) and "bfloat" in (result.element, source.element):
-            wide = code.value(f"fpext {source} %a0 to {source.like('float')}")
-            return code.value(f"fptrunc {source.like('float')} {wide} to {result}")
+            value = code.value(f"fpext {source} %a0 to {source.like('float')}")
+            return code.value(f"fptrunc {source.like('float')} {value} to {result}")
         if result.element == source.element:
             return "%a0"
         return code.value(f"{'fpext' if result.element == 'float' else 'fptrunc'} {source} %a0 to {result}")
     if result.element == "i1":
-        return code.value(
-            f"fcmp une {source} %a0, zeroinitializer" if source.lanes > 1 else f"fcmp une {source} %a0, 0.0"
-        )
+        return code.value(f"fcmp une {source} %a0, zeroinitializer")
     wide, value = source, "%a0"
     if source.element == "bfloat":
         wide = source.like("float")
@@ -284,8 +282,8 @@ def define(name: str, result: str, parameters: list[str], layout: Layout) -> Def
     text = _body(name, result, parameters, code, layout)
     if text is None:
         raise UnknownFunction(
-            f"{result} {name}({', '.join(parameters)}) is not among the functions of this runtime (docs/apple-kernels.md "
-            "lists them): add it to mlx_assay/impl/executors/apple/air.py"
+            f"{result} {name}({', '.join(parameters)}) is not among the functions of this runtime "
+            "(docs/apple-kernels.md lists them): add it to mlx_assay/impl/executors/apple/air.py"
         )
     base, _ = _base(name)
     return Definition(

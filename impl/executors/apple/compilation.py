@@ -1,5 +1,6 @@
-"""Objects made of Apple's kernels: by LLVM, kept on disk under a key of everything that decides them, loaded in place."""
+"""Objects made of Apple's kernels by LLVM, kept on disk under a key of all that decides them, loaded in place."""
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -67,7 +68,7 @@ def _jit() -> Any:
 
 
 def _optimise(module: Any) -> None:
-    """Inlines the `air.*` functions and folds the function constants; no more, since Apple's compiler optimised already."""
+    """Inlines the `air.*` functions and folds the function constants; no more: Apple's compiler optimised already."""
     builder = llvm.create_pass_builder(_target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -128,7 +129,7 @@ def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], 
         opaque=lowered.opaque,
         ordered=lowered.ordered,
         sites=lowered.sites,
-        imports=tuple(i for i in imports),
+        imports=imports,
         code=code,
     )
 
@@ -145,10 +146,9 @@ def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantVa
     for part in (name, *versions, sys.platform, platform.machine(), repr(given), str(contraction)):
         key.update(part.encode() + b"\0")
     path = objects.cache_directory() / "objects" / f"{key.hexdigest()}.air"
-    try:
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
         return msgspec.msgpack.decode(path.read_bytes(), type=Compiled)
-    except (OSError, msgspec.MsgspecError):
-        made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, contraction)
+    made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, contraction)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(msgspec.msgpack.encode(made))

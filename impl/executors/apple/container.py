@@ -3,12 +3,12 @@
 The layout was read off the containers in mlx-metal's wheels (versions 0.29 to 0.32). All numbers are little-endian.
 
     0x00  4 bytes "MTLB"                 0x10  u64 size of the file
-    0x18  u64 offset, u64 size           of the function list (the size counts the records alone)
+    0x18  u64 offset, u64 size           of the function list (the size is that of the records)
     0x48  u64 offset, u64 size           of the bitcode
 
-The function list is a u32 count and as many records: a u32 size of the whole record, then fields of a 4-letter tag, a u16
-size and the content, closed by the tag ENDT. NAME is the function's name, TYPE its kind (2: kernel), HASH the SHA-256 of its
-bitcode, OFFT three u64 of which the third is the bitcode's offset, MDSZ its size.
+The function list is a u32 count and as many records: a u32 size of the whole record, then fields of a 4-letter tag, a
+u16 size and the content, closed by the tag ENDT. NAME is the function's name, TYPE its kind (2: kernel), HASH the
+SHA-256 of its bitcode, OFFT three u64 of which the third is the bitcode's offset, MDSZ its size.
 """
 
 import hashlib

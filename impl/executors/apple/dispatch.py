@@ -39,6 +39,12 @@ def _up(value: int, step: int) -> int:
 
 
 def _name(array: Array) -> str:
+    """MLX's name of a dtype. ValueError: not one of these kernels' dtypes, or not row-contiguous."""
+    if array.dtype not in _NAMES or not array.flags.c_contiguous:
+        raise ValueError(
+            f"got {array.dtype} of shape {array.shape} and strides {array.strides}, expected a row-contiguous array of "
+            f"{', '.join(_NAMES.values())}: give a copy"
+        )
     return _NAMES[array.dtype]
 
 
@@ -192,7 +198,10 @@ def _elementwise(library: AppleLibrary, names: tuple[str, str], buffers: list[An
     each = 8 // buffers[0].itemsize if wide else 1
     threads = _up(out.size, each)
     grid, threadgroup = (threads, 1, 1), (min(_MOST_THREADS, threads), 1, 1)
-    library.function(names[wide])([*buffers, out, np.uint32(out.size)], grid=grid, threadgroup=threadgroup, **launch)
+    kernel = library.function(names[wide])
+    # A kernel of one element takes no size.
+    given = [*buffers, out, np.uint32(out.size)][: len(kernel.buffers)]
+    kernel(given, grid=grid, threadgroup=threadgroup, **launch)
     return out
 
 
@@ -204,7 +213,7 @@ def unary(library: AppleLibrary, operation: str, x: Array, *, dtype: Any = None,
 
 
 def binary(library: AppleLibrary, operation: str, a: Array, b: Array, *, dtype: Any = None, **launch: Any) -> Array:
-    """An operation of MLX ("Add", "Divide", "Maximum" ...) on elements of arrays of one shape, or an array and one element.
+    """An operation of MLX ("Add", "Divide", "Maximum" ...) on arrays of one shape, or an array and one element.
 
     ss, sv, vs, vv, and their n forms from 65,536 elements. A comparison has dtype=bool.
     """

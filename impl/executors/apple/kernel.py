@@ -155,7 +155,7 @@ def _array(label: str, value: Any) -> Any:
         mx.eval(value)
         return value
     raise TypeError(
-        f"{label}: got {type(value).__name__}, expected a NumPy or MLX array, a NumPy scalar such as np.int32(3), or bytes"
+        f"{label}: got {type(value).__name__}, expected a NumPy or MLX array, a scalar such as np.int32(3), or bytes"
     )
 
 

@@ -27,7 +27,8 @@ _DROPPED = re.compile(
     re.M,
 )
 _CONSTANT_EXPRESSION = re.compile(
-    r"(?P<operation>getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast)(?P<flags>(?: \w+)*) \((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\)"
+    r"(?P<operation>getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast)(?P<flags>(?: \w+)*) "
+    r"\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\)"
 )
 
 
@@ -117,7 +118,6 @@ class _Threadgroup:
         """Turns constant expressions over threadgroup variables into instructions of the entry block."""
         while True:
             for m in _CONSTANT_EXPRESSION.finditer(body):
-                # An instruction's own type may stand in parentheses; a constant expression begins after an operand's type.
                 if self._use.search(m["inside"]) and not _CONSTANT_EXPRESSION.search(m["inside"]):
                     name = f"%assay.expression.{len(entry)}"
                     entry.append(f"  {name} = {m['operation']}{m['flags']} {m['inside']}")
@@ -201,7 +201,7 @@ def _attribute(code: Assembly, program: Program, argument: Argument, layout: Lay
 
 
 def lower(program: Program, constants: Mapping[str, bool | int | float], layout: Layout, contraction: bool) -> Lowered:
-    """The module for this machine. `constants`: a value for each of the program's. UnknownFunction: an `air.*` is missing."""
+    """The module for this machine; `constants` has a value for each of the program's. UnknownFunction: as define."""
     if unknown := set(re.findall(r"addrspace\((\d+)\)", program.text)) - _SPACES:
         raise MetallibError(f"kernel {program.name!r}: uses address spaces {sorted(unknown)}, expected 0 to 3")
     declared = {m[2]: (m[1], _parameters(m[3])) for m in _DECLARATION.finditer(program.text)}

@@ -1,4 +1,4 @@
-"""The runtime behind Apple's kernels: the scheduler of the host executor and the `air.*` functions, one shared object."""
+"""The runtime behind Apple's kernels: the scheduler of the host executor, and `air.*` as a shared object."""
 
 import ctypes
 import hashlib

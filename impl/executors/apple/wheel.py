@@ -1,4 +1,4 @@
-"""The compiled kernels of any MLX version: mlx-metal's wheel for macOS, fetched by pip on request and kept in the cache."""
+"""The compiled kernels of any MLX version: mlx-metal's wheel, fetched by pip on request, kept in the cache."""
 
 import base64
 import hashlib
