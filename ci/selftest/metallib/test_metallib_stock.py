@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.impl.executors.apple import dispatch
+from mlx_assay.impl.executors.apple import dispatch, product, reduction
 from mlx_assay.impl.executors.apple.kernel import AppleLibrary, load
 from mlx_assay.impl.executors.apple.wheel import WheelError
 
@@ -103,9 +103,9 @@ def test_reductions_of_rows(any_version: AppleLibrary, dtype: Any) -> None:
     for rows, size in ((1, 70), (7, 1), (5, 40), (40, 100), (3, 600), (33, 1500), (4, 5000)):
         # Every partial sum of these is a small integer, exact in bfloat.
         x = np.random.default_rng(size).integers(-1, 2, (rows, size)).astype(dtype)
-        assert np.array_equal(dispatch.reduce_rows(any_version, x, "max"), x.max(-1))
-        assert np.array_equal(dispatch.reduce_rows(any_version, x, "min"), x.min(-1))
-        assert np.array_equal(wide(dispatch.reduce_rows(any_version, x)), wide(x).sum(-1))
+        assert np.array_equal(reduction.reduce_rows(any_version, x, "max"), x.max(-1))
+        assert np.array_equal(reduction.reduce_rows(any_version, x, "min"), x.min(-1))
+        assert np.array_equal(wide(reduction.reduce_rows(any_version, x)), wide(x).sum(-1))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -115,10 +115,10 @@ def test_reductions_of_rows(any_version: AppleLibrary, dtype: Any) -> None:
 )
 def test_reductions_of_columns(any_version: AppleLibrary, dtype: Any, batch: int, size: int, stride: int) -> None:
     x = drawn(dtype, batch, size, stride)
-    assert np.array_equal(dispatch.reduce_columns(any_version, x, "max"), x.max(1))
+    assert np.array_equal(reduction.reduce_columns(any_version, x, "max"), x.max(1))
     whole = np.random.default_rng(size).integers(-100, 100, x.shape).astype(np.int32)
-    assert np.array_equal(dispatch.reduce_columns(any_version, whole), whole.sum(1))
-    sums = dispatch.reduce_columns(any_version, x)
+    assert np.array_equal(reduction.reduce_columns(any_version, whole), whole.sum(1))
+    sums = reduction.reduce_columns(any_version, x)
     bound = (size + 64) * 2.0 ** -(MANTISSA[dtype] + 1) * np.abs(wide(x)).sum(1)
     assert (np.abs(wide(sums) - wide(x).sum(1)) <= bound).all()
 
@@ -132,7 +132,7 @@ def test_column_sums_have_the_documented_order(any_version: AppleLibrary, column
         lanes = x[0, first : first + 32] + lanes
     while len(lanes) > 1:
         lanes = lanes[0::2] + lanes[1::2]
-    assert np.array_equal(bits(dispatch.reduce_columns(any_version, x)), bits(lanes))
+    assert np.array_equal(bits(reduction.reduce_columns(any_version, x)), bits(lanes))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -147,17 +147,13 @@ def test_arithmetic_has_numpys_bits(any_version: AppleLibrary, dtype: Any, opera
         assert np.array_equal(bits(dispatch.binary(any_version, operation, a[:1], b)), bits(of(a[:1], b)))
 
 
+@np.errstate(all="ignore")
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), BF16])
 def test_every_16_bit_value_through_unary_operations(any_version: AppleLibrary, dtype: Any) -> None:
     x = np.arange(65536, dtype=np.uint16).view(dtype)
     keeps = x if dtype != BF16 else np.where((x.view(np.uint16) & 0x7F80) == 0, bits(x) & 0x8000, bits(x)).view(dtype)
-    with np.errstate(all="ignore"):
-        expected = {
-            "Negative": -x,
-            "Abs": np.abs(x),
-            "Square": keeps * keeps,
-            "Sqrt": np.sqrt(wide(keeps)).astype(dtype),
-        }
+    root = np.sqrt(wide(keeps)).astype(dtype)
+    expected = {"Negative": -x, "Abs": np.abs(x), "Square": keeps * keeps, "Sqrt": root}
     for operation, values in expected.items():
         got, nan = dispatch.unary(any_version, operation, x), np.isnan(wide(values))
         assert np.array_equal(np.isnan(wide(got)), nan), operation
@@ -182,9 +178,9 @@ def test_matrix_vector_products(any_version: AppleLibrary, dtype: Any, outer: in
     rng = np.random.default_rng((outer, inner))
     matrix, vector = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((outer, inner), (inner,)))
     exact = (wide(matrix) @ wide(vector)).astype(dtype)
-    assert np.array_equal(dispatch.matvec(any_version, matrix, vector), exact)
+    assert np.array_equal(product.matvec(any_version, matrix, vector), exact)
     turned = np.ascontiguousarray(matrix.T)
-    assert np.array_equal(dispatch.matvec(any_version, turned, vector, transposed=True), exact)
+    assert np.array_equal(product.matvec(any_version, turned, vector, transposed=True), exact)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -200,7 +196,7 @@ def test_quantized_products(any_version: AppleLibrary, dtype: Any, bits_each: in
     biases = rng.integers(-4, 4, scales.shape).astype(dtype)
     x = rng.integers(-2, 3, (2, inner)).astype(dtype)
     exact = wide(x) @ (wide(codes.reshape(outer, inner)) + np.repeat(wide(biases), 64, 1)).T
-    got = dispatch.quantized_matvec(any_version, x, packed, scales, biases, group_size=64, bits=bits_each)
+    got = product.quantized_matvec(any_version, x, packed, scales, biases, group_size=64, bits=bits_each)
     assert np.array_equal(got, exact.astype(dtype))
 
 

@@ -1,13 +1,13 @@
 """The functions that Apple's kernels call by name (`air.*`), written in LLVM's language or handed to the runtime.
 
-Rules where Metal leaves a choice open: of minima and maxima NaN loses; a float outside an integer's range converts to
-the nearest end and NaN to 0; a bfloat fused operation is done in f32 and rounded once more.
+Rules where Metal leaves a choice open: of minima and maxima NaN loses; a bfloat fused operation is done in f32 and
+rounded once more.
 """
 
 import re
 from dataclasses import dataclass
 
-from mlx_assay.impl.executors.apple import collectives
+from mlx_assay.impl.executors.apple import atomic, collectives, conversion
 from mlx_assay.impl.executors.apple.assembly import Assembly
 from mlx_assay.impl.executors.apple.layout import Layout
 from mlx_assay.impl.executors.apple.types import Type, is_suffix, parse
@@ -48,9 +48,6 @@ INTEGER_1 = {"popcount": "ctpop", "reverse_bits": "bitreverse"}
 INTEGER_2 = {"max.s": "smax", "max.u": "umax", "min.s": "smin", "min.u": "umin"}
 INTEGER_2 |= {"add_sat.s": "sadd.sat", "add_sat.u": "uadd.sat", "sub_sat.s": "ssub.sat", "sub_sat.u": "usub.sat"}
 
-_ATOMIC = re.compile(
-    r"air\.atomic\.(?:global|local)\.(load|store|xchg|add|sub|and|or|xor|max|min|cmpxchg\.weak)\.(?:([su])\.)?([fi]\d+)"
-)
 _COHERENT = re.compile(r"air\.(load|store)\.system_coherent\.volatile\.\w+\.\w+")
 
 
@@ -116,50 +113,6 @@ def fused(code: Assembly, type_: Type) -> str:
     return code.map(type_, operands, half if type_.element == "half" else bfloat)
 
 
-def _to_bfloat(code: Assembly, source: Type, value: str, signed: bool) -> str:
-    if source.floating:
-        wide = value if source.element == "float" else code.value(f"fpext {source.element} {value} to float")
-        return code.value(f"fptrunc float {wide} to bfloat")
-    wide = (
-        value if source.element == "i64" else code.value(f"{'s' if signed else 'z'}ext {source.element} {value} to i64")
-    )
-    bits = code.call("i16", f"assay_air_bfloat_from_{'s' if signed else 'u'}64", f"i64 {wide}")
-    return code.value(f"bitcast i16 {bits} to bfloat")
-
-
-def _convert(code: Assembly, name: str, result: Type, source: Type) -> str:
-    """air.convert.<kind>.<type>.<kind>.<type>; a kind is f, s or u."""
-    to, _, of, _ = name.split(".")[2:6]
-    if to != "f" and of != "f":
-        return _resize(code, result, source, signed=of == "s")
-    if result.element == "bfloat":
-        return code.map(result, [(source, "%a0")], lambda v: _to_bfloat(code, source, v, of == "s"))
-    if to == "f" and of != "f":
-        return code.value(f"{'s' if of == 's' else 'u'}itofp {source} %a0 to {result}")
-    if to == "f":
-        if "half" in (result.element, source.element) and "bfloat" in (result.element, source.element):
-            value = code.value(f"fpext {source} %a0 to {source.like('float')}")
-            return code.value(f"fptrunc {source.like('float')} {value} to {result}")
-        if result.element == source.element:
-            return "%a0"
-        return code.value(f"{'fpext' if result.element == 'float' else 'fptrunc'} {source} %a0 to {result}")
-    if result.element == "i1":
-        return code.value(f"fcmp une {source} %a0, zeroinitializer")
-    wide, value = source, "%a0"
-    if source.element == "bfloat":
-        wide = source.like("float")
-        value = code.value(f"fpext {source} %a0 to {wide}")
-    return code.call(str(result), f"llvm.fpto{to}i.sat.{result.suffix}.{wide.suffix}", f"{wide} {value}")
-
-
-def _resize(code: Assembly, result: Type, source: Type, signed: bool) -> str:
-    if result.bytes == source.bytes and result.element == source.element:
-        return "%a0"
-    if result.bytes > source.bytes or source.element == "i1":
-        return code.value(f"{'s' if signed else 'z'}ext {source} %a0 to {result}")
-    return code.value(f"trunc {source} %a0 to {result}")
-
-
 def _dot(code: Assembly, type_: Type) -> str:
     """As the runtime's own: the first product, then one fused step a lane."""
     pairs = []
@@ -173,29 +126,6 @@ def _dot(code: Assembly, type_: Type) -> str:
             product = code.value(f"fmul {type_.element} {a}, {b}")
             total = code.value(f"fadd {type_.element} {product}, {total}")
     return total
-
-
-def _atomic(code: Assembly, found: re.Match[str], result: str, parameters: list[str]) -> str:
-    operation, sign, scalar = found[1], found[2], found[3]
-    type_ = "float" if scalar == "f32" else scalar
-    pointer = f"{parameters[0]} %a0"
-    alignment = 8 if scalar == "i64" else 4
-    if operation == "load":
-        return code.returns(code.value(f"load atomic {type_}, {pointer} monotonic, align {alignment}"))
-    if operation == "store":
-        code.line(f"store atomic {type_} %a1, {pointer} monotonic, align {alignment}")
-        return code.returns()
-    if operation == "cmpxchg.weak":
-        expected = code.value(f"load {type_}, {parameters[1]} %a1")
-        pair = code.value(f"cmpxchg weak {pointer}, {type_} {expected}, {type_} %a2 monotonic monotonic")
-        old = code.value(f"extractvalue {{ {type_}, i1 }} {pair}, 0")
-        code.line(f"store {type_} {old}, {parameters[1]} %a1")
-        return code.returns(code.value(f"extractvalue {{ {type_}, i1 }} {pair}, 1") if result == "i1" else old)
-    if operation in {"max", "min"} and type_ != "float":
-        operation = ("u" if sign == "u" else "") + operation
-    operation = ("f" if type_ == "float" and operation in {"add", "sub", "max", "min"} else "") + operation
-    old = code.value(f"atomicrmw {operation} {pointer}, {type_} %a1 monotonic")
-    return code.returns(old if result != "void" else "")
 
 
 def _integer(code: Assembly, base: str, result: Type) -> str | None:
@@ -255,8 +185,8 @@ def _simple(code: Assembly, name: str, result: str) -> str | None:
 def _body(name: str, result: str, parameters: list[str], code: Assembly, layout: Layout) -> str | None:
     if text := _simple(code, name, result):
         return text
-    if found := _ATOMIC.fullmatch(name):
-        return _atomic(code, found, result, parameters)
+    if text := atomic.define(name, result, parameters, code):
+        return text
     if found := _COHERENT.fullmatch(name):
         if found[1] == "load":
             return code.returns(code.value(f"load volatile {result}, {parameters[0]} %a0"))
@@ -269,7 +199,7 @@ def _body(name: str, result: str, parameters: list[str], code: Assembly, layout:
     if made is None or len(types) != len(given):
         return None
     if name.startswith("air.convert."):
-        return code.returns(_convert(code, name, made, types[0]))
+        return code.returns(conversion.convert(code, name, made, types[0]))
     base, fast = _base(name)
     value = _float(code, base, fast, made, types) if made.floating else _integer(code, base, made)
     return None if value is None else code.returns(value)

@@ -16,6 +16,7 @@ from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.layout import Layout
 from mlx_assay.impl.executors.apple.program import Argument, Program
 from mlx_assay.impl.executors.apple.types import parse
+from mlx_assay.impl.executors.launch import MAX_THREADGROUP_BYTES
 
 ENTRY = "assay_thread"
 _SPACES = {"0", "1", "2", "3"}
@@ -79,10 +80,14 @@ class _Threadgroup:
         self.offsets: dict[str, int] = {}
         self.bytes = 0
         for symbol, (size, alignment) in program.threadgroup.items():
-            alignment = max(alignment, 16)
             self.offsets[symbol] = -(-self.bytes // alignment) * alignment
             self.bytes = self.offsets[symbol] + size
-        self.bytes = -(-self.bytes // 16) * 16
+        self.bytes = -(-self.bytes // 4) * 4
+        if self.bytes > MAX_THREADGROUP_BYTES:
+            raise MetallibError(
+                f"kernel {program.name!r}: takes {self.bytes} bytes of threadgroup memory, "
+                f"and {MAX_THREADGROUP_BYTES} is the most"
+            )
         names = "|".join(re.escape(s) for s in self.offsets)
         self._use = re.compile(rf'@"?(?:{names})"?(?![\w.$"])')
 
