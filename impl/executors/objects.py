@@ -148,7 +148,7 @@ def runtime() -> ctypes.CDLL:
                 _compile_runtime(toolchain(), RUNTIME / source, made[-1])
             _publish(Path(work), made, path)
     # Kernels call the C library's functions by name and link with nothing.
-    ctypes.CDLL("libSystem.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    ctypes.CDLL("libSystem.B.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 

@@ -19,8 +19,16 @@ X86_BASELINE = "x86-64-v3"
 X86_FEATURES = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"})
 ARM_BASELINE = "armv8.2-a+fp16"
 
+# clang takes these for granted of OpenCL on x86_64 and not on arm64.
+_LANGUAGE = (
+    "cl_khr_fp16",
+    "__opencl_c_generic_address_space",
+    "__opencl_c_program_scope_global_variables",
+    "__cl_clang_function_pointers",
+)
 KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),
+    *("-Xclang", "-cl-ext=" + ",".join(f"+{feature}" for feature in _LANGUAGE)),
     *("-ffp-contract=on", "-Xclang", "-fdenormal-fp-math-f32=preserve-sign,preserve-sign"),
     *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno"),
     *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5"),
@@ -106,9 +114,12 @@ def _in_wheel() -> Toolchain | None:
     version = _version((zig, "clang"))
     if version is None or version[0] < OLDEST_CLANG:
         return None
+    link: tuple[str, ...]
     if sys.platform == "darwin":
-        platform_version = ("-platform_version", "macos", "13.0", "13.0")
-        link = (zig, "ld64.lld", "-dylib", "-arch", machine(), *platform_version, "-undefined", "dynamic_lookup")
+        # zig's own linker spends a minute on its first use, and a Mac with its developer tools has another.
+        cc = shutil.which("cc")
+        link = (cc,) if cc else (zig, "cc")
+        link += ("-shared", "-Wl,-undefined,dynamic_lookup")
     else:
         link = (zig, "ld.lld", "-shared")
     return Toolchain((zig, "clang"), link, f"{version[1]} (ziglang)", zig)
