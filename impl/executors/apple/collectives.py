@@ -15,7 +15,9 @@ _MATRIX = re.compile(r"air\.simdgroup_matrix_8x8_(multiply_accumulate|load|store
 _VOTE = re.compile(r"air\.simd_(any|all|ballot|active_threads_mask)(?:\.i64)?")
 
 # The order in which a GPU adds is not published; the runtime's is the one documented in docs/apple-kernels.md.
-ORDERED = re.compile(rf"air\.(?:{_SCOPE}_(?:prefix_\w+_)?(?:sum|product)\.b?f\d+|simdgroup_matrix_8x8_multiply.*)")
+ORDERED = re.compile(
+    rf"air\.(?:{_SCOPE}_(?:prefix_\w+_)?(?:sum|product)\.b?f\d+|simdgroup_matrix_8x8_multiply.*|dot\..*)"
+)
 
 
 class Collective:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlx_assay.impl.executors import choice, launch, objects
 from mlx_assay.impl.executors.apple.compilation import Code, Compiled, ConstantValue, compile_kernel
-from mlx_assay.impl.executors.apple.container import Container, MetallibError
+from mlx_assay.impl.executors.apple.container import Container
 from mlx_assay.impl.executors.apple.program import Argument
 from mlx_assay.impl.executors.apple.wheel import metallib
 
@@ -207,6 +207,3 @@ def load(source: str | Path) -> AppleLibrary:
     """
     path = metallib(source) if isinstance(source, str) and re.fullmatch(r"\d+\.\d[\w.]*", source) else Path(source)
     return _open(path, path.stat().st_mtime_ns)
-
-
-__all__ = ["AppleKernel", "AppleLibrary", "LaunchError", "MetallibError", "load"]
