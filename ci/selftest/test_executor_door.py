@@ -12,6 +12,9 @@ import pytest
 
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import metal_kernel, objects, toolchain
+from mlx_assay.impl.executors.host import HostKernel
+from mlx_assay.impl.executors.signature import Definition
+from mlx_assay.impl.executors.translation import translate
 
 NO_METAL = pytest.mark.skipif(mx.metal.is_available(), reason="asks what happens where there is no Metal")
 
@@ -110,6 +113,30 @@ def test_a_processor_below_the_baseline_is_named(name: str, value: Any, monkeypa
     reason = executors.available("host")
     assert reason is not None
     assert ("f16c, fma" in reason and "AVX2" in reason) or "riscv64" in reason
+
+
+@pytest.mark.parametrize(("system", "processor"), [("linux", "aarch64"), ("darwin", "arm64"), ("linux", "x86_64")])
+def test_other_machines_objects_can_be_made(
+    system: str, processor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled, not run: the language's options and the scheduler's assembly differ by processor and system."""
+    source = (
+        "uint i = thread_position_in_grid.x; threadgroup T s[64]; s[i] = a[i]; out[i] = simd_sum(s[i] * T(2) + s[i]);"
+    )
+    definition = Definition("other", ("a",), ("out",), source)
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr("platform.machine", lambda: processor)
+    compiler = toolchain.toolchain()
+    for dtype in (mx.float16, mx.bfloat16):
+        text = translate(HostKernel(definition).text([mx.zeros((64,)).astype(dtype)], [dtype], [("T", dtype)]))
+        kernel = tmp_path / f"{dtype}.clcpp"
+        kernel.write_text(text)
+        objects._compile_kernel(compiler, kernel, tmp_path / "kernel.o")
+    magic = {"linux": b"\x7fELF", "darwin": b"\xcf\xfa\xed\xfe"}[system]
+    assert (tmp_path / "kernel.o").read_bytes().startswith(magic)
+    for name in ("scheduler.cpp", "half.cpp"):
+        objects._compile_runtime(compiler, toolchain.RUNTIME / name, tmp_path / "runtime.o")
+        assert (tmp_path / "runtime.o").read_bytes().startswith(magic)
 
 
 @pytest.mark.usefixtures("forgetful")
