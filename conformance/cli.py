@@ -203,6 +203,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"mlx-assay: {refusal}", file=sys.stderr)
         return refusal.code
+    except KeyboardInterrupt:
+        print("mlx-assay: interrupted", file=sys.stderr)
+        return EXIT_INCOMPLETE
     except BrokenPipeError:
         # The reader went away; nothing more can be said to it, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -67,7 +67,9 @@ class Query:
             if WILDCARDS & set(segment):
                 return
             if segment not in known:
-                raise QueryError(f"Expected {a(what)} {', '.join(known)} but got {segment!r} in query {self.text!r}")
+                raise QueryError(
+                    f"Expected {with_article(what)} {', '.join(known)} but got {segment!r} in query {self.text!r}"
+                )
 
     @property
     def exact(self) -> Case | None:
@@ -80,7 +82,7 @@ class Query:
             return None
 
 
-def a(noun: str) -> str:
+def with_article(noun: str) -> str:
     """The noun with its article."""
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mlx_assay.conformance import doctor
+from mlx_assay.conformance import doctor, listing
 from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.engine import arguments, workers
 from mlx_assay.conformance.options import Options
@@ -217,6 +217,15 @@ def test_list_prints_ids_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [found["id"] for found in listed] == selected()
     assert all("nan" in found["tags"] and found["why"] for found in listed)
     assert main(["list", "*/zzz"]) == EXIT_INCOMPLETE
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(listing, "show", interrupted)
+    assert main(["list"]) == EXIT_INCOMPLETE
+    assert capsys.readouterr().err == "mlx-assay: interrupted\n"
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
