@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.impl.executors.apple.kernel import AppleKernel, load
+from mlx_assay.impl.executors.apple.kernel import AppleKernel, AppleLibrary, load
+from mlx_assay.impl.executors.apple.wheel import WheelError
 
 LLVM_TYPES = {
     "f": "float",
@@ -136,3 +139,23 @@ class Forge:
 @pytest.fixture
 def forge(tmp_path: Path) -> Forge:
     return Forge(tmp_path)
+
+
+@cache
+def _found(version: str) -> AppleLibrary | WheelError:
+    try:
+        return load(version)
+    except WheelError as error:
+        return error
+
+
+@pytest.fixture
+def stock() -> Callable[[str], AppleLibrary]:
+    """MLX's own kernels of a version; the test counts as not run where the wheel cannot be had."""
+
+    def of(version: str) -> AppleLibrary:
+        if isinstance(found := _found(version), WheelError):
+            pytest.skip(f"not run: {found}")
+        return found
+
+    return of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,22 @@ def test_a_kernel_that_is_not_there_is_answered_with_its_neighbours(forge: Any, 
     forge.kernel(forge.call("air.fabs.f32", "f", "f"))
     with pytest.raises(KeyError, match="no kernel 'kk': the nearest are k"):
         load(tmp_path / "forged.metallib").function("kk")
+
+
+def test_kernels_are_made_and_run_by_many_threads_at_once(forge: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("MLX_ASSAY_CACHE", str(tmp_path / "cache"))
+    forge.kernel(forge.call("air.simd_sum.s.i32", "i", "i"))
+    library, x = load(forge.path), np.arange(1024, dtype=np.int32)
+    expected = x.reshape(-1, 32).sum(1).repeat(32).tolist()
+
+    def work(number: int) -> list[int]:
+        # Contraction is part of the key: two objects, each wanted by several threads.
+        kernel, out = library.function("k", contraction=number % 2 == 0), np.zeros_like(x)
+        for _ in range(20):
+            out[:] = 0
+            kernel([x, out], grid=1024, threadgroup=256)
+        return list(out.tolist())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(result == expected for result in pool.map(work, range(16)))
+    assert len(list((tmp_path / "cache").rglob("*.air"))) == 2

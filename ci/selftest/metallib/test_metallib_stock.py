@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl.executors.apple import dispatch, product, reduction
-from mlx_assay.impl.executors.apple.kernel import AppleLibrary, load
-from mlx_assay.impl.executors.apple.wheel import WheelError
+from mlx_assay.impl.executors.apple.kernel import AppleLibrary
 
-NEWEST = "0.32.4"
-VERSIONS = ("0.31.2", "0.32.2", NEWEST)
+VERSIONS = ("0.31.2", "0.32.2", "0.32.4")
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16), BF16)
 NAN, INF = np.nan, np.inf
@@ -26,21 +24,10 @@ LEAST_NORMAL = {np.dtype(np.float32): 2.0**-126, np.dtype(np.float16): 2.0**-14,
 ROWS = (1, 5, 33, 1000, 4096, 4097, 9001)
 
 
-def library(version: str) -> AppleLibrary:
-    try:
-        return load(version)
-    except WheelError as error:
-        pytest.skip(f"not run: {error}")
-
-
 @pytest.fixture(params=VERSIONS)
-def any_version(request: Any) -> AppleLibrary:
-    return library(request.param)
-
-
-@pytest.fixture
-def newest() -> AppleLibrary:
-    return library(NEWEST)
+def any_version(request: Any, stock: Any) -> AppleLibrary:
+    found: AppleLibrary = stock(request.param)
+    return found
 
 
 def drawn(dtype: Any, *shape: int, scale: float = 1.0) -> Any:
@@ -66,9 +53,9 @@ def bits(array: Any) -> Any:
     ("version", "ids"), [("0.31.2", [0, 3, 1, 0, 0]), ("0.32.2", [0, 3, 1, 0, 0]), ("0.32.4", [1, 1, 2, 0, 0])]
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_argmax_shows_the_change_of_the_nan_rule(version: str, ids: list[int], dtype: Any) -> None:
+def test_argmax_shows_the_change_of_the_nan_rule(stock: Any, version: str, ids: list[int], dtype: Any) -> None:
     """MLX 0.32.3 made the first NaN win (ml-explore/mlx#4291); before, NaN lost."""
-    found = library(version)
+    found = stock(version)
     rows = ([-INF, NAN, NAN, -INF], [3, NAN, 1, 5], [1, 2, NAN], [NAN] * 3, [-INF] * 3)
     assert [int(dispatch.argmax(found, np.array(row, dtype))) for row in rows] == ids
 
@@ -165,11 +152,11 @@ def test_every_16_bit_value_through_unary_operations(any_version: AppleLibrary, 
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_transcendentals_are_close_and_marked(newest: AppleLibrary, dtype: Any) -> None:
+def test_transcendentals_are_close_and_marked(any_version: AppleLibrary, dtype: Any) -> None:
     x = np.linspace(-8, 8, 4001).astype(dtype)
     for operation, of in (("Exp", np.exp), ("Tanh", np.tanh), ("Sin", np.sin)):
-        assert ulps(dispatch.unary(newest, operation, x), of(wide(x))) <= (2 if dtype == np.float32 else 1.01)
-    assert newest.function("v_Expfloat32float32").opaque == ["air.exp.f32"]
+        assert ulps(dispatch.unary(any_version, operation, x), of(wide(x))) <= (2 if dtype == np.float32 else 1.01)
+    assert any_version.function("v_Expfloat32float32").opaque == ["air.exp.f32"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -172,5 +172,8 @@ class Code:
         with _linking:
             Code._loaded += 1
             # The tracker keeps the object in memory for as long as it lives.
-            self._tracker = builder.link(_jit(), f"air-{Code._loaded}")
+            try:
+                self._tracker = builder.link(_jit(), f"air-{Code._loaded}")
+            except RuntimeError as error:
+                raise MetallibError(f"kernel {compiled.name!r}: its object cannot be loaded: {error}") from None
         self.thread: int = self._tracker[lowering.ENTRY]

@@ -144,7 +144,7 @@ class AppleKernel:
 
 def _array(label: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.view(np.uint8) if value.flags.c_contiguous and value.ndim and not value.dtype.isbuiltin else value
+        return value
     if isinstance(value, np.generic):
         return np.array([value])
     if isinstance(value, bytes | bytearray | memoryview):

@@ -25,6 +25,7 @@ class WheelError(RuntimeError):
 def _download(version: str, platform: str, folder: Path) -> str:
     command = (
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"),
+        *("--retries", "1", "--timeout", "30"),
         *("--platform", platform, "--only-binary=:all:", "--dest", str(folder), f"mlx-metal=={version}"),
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
