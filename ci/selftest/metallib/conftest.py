@@ -56,10 +56,20 @@ def container(functions: dict[str, bytes]) -> bytes:
     return head + struct.pack("<QQ", at, len(code)) + listed + code
 
 
+METAL_TYPES = {
+    "f": "float",
+    "h": "half",
+    "b": "bfloat",
+    "i": "int",
+    "I": "uint",
+    "s": "short",
+    "l": "long",
+    "c": "char",
+}
 BUFFER = (
     '!{{i32 {i}, {condition}!"air.buffer", {size}!"air.location_index", i32 {i}, i32 1, !"air.{access}", '
     '!"air.address_space", i32 1, !"air.arg_type_size", i32 4, !"air.arg_type_align_size", i32 {align}, '
-    '!"air.arg_type_name", !"t", !"air.arg_name", !"b{i}"}}'
+    '!"air.arg_type_name", !"{kind}", !"air.arg_name", !"b{i}"}}'
 )
 
 
@@ -72,7 +82,8 @@ def module(body: str, inputs: str, output: str, declared: str = "", attributes: 
     for i, kind in enumerate(inputs + output):
         align = np.dtype(DTYPES[kind]).itemsize
         access = "read_write" if i == len(inputs) else "read"
-        nodes.append(BUFFER.format(i=i, access=access, align=align, condition="", size=""))
+        metal = METAL_TYPES[kind]
+        nodes.append(BUFFER.format(i=i, access=access, align=align, condition="", size="", kind=metal))
     for i, kind in enumerate(kinds, len(nodes)):
         nodes.append(f'!{{i32 {i}, !"air.{kind}", !"air.arg_type_name", !"uint", !"air.arg_name", !"a{i}"}}')
     numbered = "\n".join(f"!{100 + i} = {n}" for i, n in enumerate(nodes))

@@ -84,6 +84,8 @@ def test_a_missing_buffer_and_a_wrong_one_are_named(forge: Any) -> None:
         kernel([3, x], grid=4, threadgroup=4)
     with pytest.raises(ValueError, match="expected a multiple of 4"):
         kernel([np.zeros(17, np.uint8)[1:], x], grid=4, threadgroup=4)
+    with pytest.raises(TypeError, match=r"buffer 0 .*got float64, expected float"):
+        kernel([np.zeros(4), x], grid=4, threadgroup=4)
     with pytest.raises(TypeError, match=r"grid= \(threads\) or threadgroups="):
         kernel([x, x.copy()], threadgroup=4)
 

@@ -2,18 +2,17 @@
 
 import ctypes
 import difflib
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, SupportsIndex
 
 from mlx_assay.impl.executors import choice, launch, objects
+from mlx_assay.impl.executors.apple.binding import Binding
 from mlx_assay.impl.executors.apple.compilation import Code, Compiled, ConstantValue, compile_kernel
 from mlx_assay.impl.executors.apple.container import Container
-from mlx_assay.impl.executors.apple.program import Argument
 from mlx_assay.impl.executors.apple.wheel import metallib
 
 Axes = int | Sequence[int]
@@ -39,6 +38,7 @@ class AppleKernel:
         self.opaque = list(compiled.opaque)
         self.ordered = list(compiled.ordered)
         self._sites = compiled.sites
+        self._binding = Binding(self.name, self.buffers, self.constants)
         self._code = Code(compiled)
         self._launch = objects.runtime().assay_launch
 
@@ -64,7 +64,7 @@ class AppleKernel:
         ValueError, TypeError: a buffer or a size is not what the kernel takes. LaunchError: it could not be finished.
         """
         keep: list[object] = []
-        addresses = self._addresses(buffers, keep)
+        addresses = self._binding.addresses(buffers, keep)
         threadgroup, total = _axes(threadgroup), self._grid(_axes(threadgroup), grid, threadgroups)
         total, threadgroup = launch.check_grid(total, threadgroup)
         name = schedule or choice.current_schedule()
@@ -102,66 +102,10 @@ class AppleKernel:
         if fault:
             raise LaunchError(f"kernel {self.name!r}: no memory for the threads' stacks (256 MiB of address space)")
 
-    def _addresses(self, buffers: Sequence[Any] | Mapping[int, Any], keep: list[object]) -> list[int]:
-        given = dict(buffers) if isinstance(buffers, Mapping) else dict(enumerate(buffers))
-        known = {a.location for a in self.buffers}
-        if extra := sorted(set(given) - known):
-            raise ValueError(f"kernel {self.name!r} has no buffer {extra[0]}: expected {self._described()}")
-        out = []
-        for argument in self.buffers:
-            value = given.get(argument.location)
-            if value is not None:
-                out.append(self._address(argument, value, keep))
-                continue
-            if argument.location not in given and self._needed(argument):
-                raise ValueError(
-                    f"kernel {self.name!r}: buffer {argument.location} is missing: expected {self._described()}"
-                )
-            out.append(0)
-        return out
-
-    def _needed(self, argument: Argument) -> bool:
-        return argument.condition is None or bool(self.constants.get(argument.condition, False))
-
-    def _described(self) -> str:
-        return ", ".join(f"{a.location}: {a.type_name} {a.name}" for a in self.buffers)
-
-    def _address(self, argument: Argument, value: Any, keep: list[object]) -> int:
-        label = f"kernel {self.name!r}, buffer {argument.location} ({argument.type_name} {argument.name})"
-        if argument.writable and not (isinstance(value, np.ndarray) and value.flags.writeable):
-            raise ValueError(
-                f"{label}: the kernel writes it, expected a writable NumPy array but got {type(value).__name__}"
-            )
-        array = _array(label, value)
-        keep.append(array)
-        address, _ = launch.layout(array)
-        if array.nbytes < argument.bytes:
-            raise ValueError(f"{label}: got {array.nbytes} bytes, expected {argument.bytes} or more")
-        if address % argument.alignment:
-            raise ValueError(f"{label}: lies at {address:#x}, expected a multiple of {argument.alignment}: give a copy")
-        return address
-
-
-def _array(label: str, value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, np.generic):
-        return np.array([value])
-    if isinstance(value, bytes | bytearray | memoryview):
-        return np.frombuffer(value, np.uint8)
-    if type(value).__module__.startswith("mlx."):
-        import mlx.core as mx
-
-        mx.eval(value)
-        return value
-    raise TypeError(
-        f"{label}: got {type(value).__name__}, expected a NumPy or MLX array, a scalar such as np.int32(3), or bytes"
-    )
-
 
 def _axes(value: Axes | None) -> tuple[int, ...]:
-    if value is None or isinstance(value, int):
-        return (value or 0, 1, 1)
+    if value is None or isinstance(value, SupportsIndex):
+        return (0 if value is None else operator.index(value), 1, 1)
     return (*(int(n) for n in value), *(1,) * (3 - len(value)))
 
 

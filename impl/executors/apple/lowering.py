@@ -19,6 +19,7 @@ from mlx_assay.impl.executors.apple.types import parse
 from mlx_assay.impl.executors.launch import MAX_THREADGROUP_BYTES
 
 ENTRY = "assay_thread"
+THREADGROUP = 3
 _SPACES = {"0", "1", "2", "3"}
 _DECLARATION = re.compile(r"^declare (?:\w+ )*?([^@\n]*?) ?@((?:air|llvm\.fmuladd)\.[\w.]+)\((.*)\)[^\n]*\n", re.M)
 _PARAMETER = re.compile(r"ptr addrspace\(\d+\)|ptr|<\d+ x \w+>|\w+")
@@ -165,6 +166,10 @@ def _entry(program: Program, layout: Layout) -> str:
     buffers = 0
     for argument in program.arguments:
         if argument.kind == "buffer":
+            if argument.space == THREADGROUP:
+                raise MetallibError(
+                    f"kernel {program.name!r}: threadgroup memory as argument {argument.name!r} is not supported"
+                )
             passed.append(f"{argument.type} {_buffer(code, argument, buffers)}")
             buffers += 1
         else:
