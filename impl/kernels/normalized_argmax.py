@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
+from collections.abc import Callable
 from functools import cache
 
 import mlx.core as mx
@@ -15,6 +16,7 @@ TILE = 1024
 THREADS = 128
 DTYPES = (mx.bfloat16, mx.float16, mx.float32)
 NAN_FIRST_SINCE = (0, 32, 3)
+Graph = Callable[..., mx.array]
 
 
 def normalized_argmax(logits: mx.array) -> mx.array:
@@ -77,7 +79,7 @@ def _native(*arrays: mx.array) -> bool:
     return executors.shapeless_tracing()
 
 
-def _run(graph, *arrays: mx.array) -> mx.array:  # type: ignore[no-untyped-def]
+def _run(graph: Graph, *arrays: mx.array) -> mx.array:
     """Runs a graph of kernels; where the executor is part of MLX's graphs, compiled once for each shape."""
     if executors.current() == "host":
         return graph(*arrays)
@@ -85,8 +87,9 @@ def _run(graph, *arrays: mx.array) -> mx.array:  # type: ignore[no-untyped-def]
 
 
 @cache
-def _compiled(graph):  # type: ignore[no-untyped-def]
-    return mx.compile(graph)
+def _compiled(graph: Graph) -> Graph:
+    compiled: Graph = mx.compile(graph)
+    return compiled
 
 
 def _normalized(logits: mx.array) -> mx.array:

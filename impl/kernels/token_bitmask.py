@@ -7,6 +7,7 @@ The contract is XGrammar's: apply_token_bitmask_mlx of mlc-ai/xgrammar (Apache-2
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -104,8 +105,9 @@ def _added(logits: mx.array, words: mx.array) -> mx.array:
 
 
 @cache
-def _compiled():  # type: ignore[no-untyped-def]
-    return mx.compile(_masked)
+def _compiled() -> Callable[[mx.array, mx.array], mx.array]:
+    compiled: Callable[[mx.array, mx.array], mx.array] = mx.compile(_masked)
+    return compiled
 
 
 @cache
