@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlx_assay.conformance import options
-from mlx_assay.conformance.refusal import Refusal
+from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 DEFAULT_REPORT = "mlx-assay-report.json"
@@ -162,25 +162,25 @@ def _options(arguments: argparse.Namespace) -> options.Options:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.run import run
+    from mlx_assay.conformance.verbs.run import run
 
     return run(_options(arguments), arguments.n, arguments.junit)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.listing import show
+    from mlx_assay.conformance.verbs.listing import show
 
     return show(arguments.queries, arguments.tier, arguments.seed, arguments.json)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.replay import replay
+    from mlx_assay.conformance.verbs.replay import replay
 
     return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit)
 
 
 def _keep(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.keep import keep
+    from mlx_assay.conformance.verbs.keep import keep
 
     try:
         print(keep(arguments.file, arguments.why, arguments.issue))
@@ -190,7 +190,7 @@ def _keep(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.doctor import doctor
+    from mlx_assay.conformance.verbs.doctor import doctor
 
     return doctor()
 

@@ -53,7 +53,7 @@ class Contract:
 
     `parameters` are the names of the call's arguments, in order. `prepare` adds to the arguments what several
     references share (such as the native logsumexp), once a subcase. `relaxations` are names from
-    conformance/relaxation.py. `explain(arguments, got, want, index)` says in a few words why a place differs.
+    conformance/judging/relaxation.py. `explain(arguments, got, want, index)` says in a few words why a place differs.
     The first reference is the primary one: the others are held against it too.
     """
 

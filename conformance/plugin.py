@@ -16,7 +16,7 @@ from mlx_assay.conformance.options import Options, distribution
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.record import Record
-    from mlx_assay.conformance.report import Report
+    from mlx_assay.conformance.reporting.report import Report
     from mlx_assay.conformance.session import Session
 
 
@@ -120,7 +120,7 @@ class Controller:
     def pytest_report_header(self) -> list[str]:
         if not _asked(self.config):
             return []
-        from mlx_assay.conformance.summary import header
+        from mlx_assay.conformance.reporting.summary import header
 
         return header(Options.of(self.config))
 
@@ -175,7 +175,7 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._session is None or self.screen:
             return
-        from mlx_assay.conformance.summary import closing, worst
+        from mlx_assay.conformance.reporting.summary import closing, worst
 
         report = self._session.report()
         terminalreporter.section("mlx-assay")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.environment import environment
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Record, replay_command
-from mlx_assay.conformance.report import (
+from mlx_assay.conformance.reporting.environment import environment
+from mlx_assay.conformance.reporting.report import (
     SCHEMA,
     Executor,
     Implementation,

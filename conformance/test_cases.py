@@ -9,7 +9,7 @@ import pytest
 from mlx_assay.conformance import worker
 
 if TYPE_CHECKING:
-    from mlx_assay.conformance.implementation import Implementation
+    from mlx_assay.conformance.process.implementation import Implementation
     from mlx_assay.fixtures.case import Case
 
 

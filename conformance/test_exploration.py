@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mlx_assay.conformance import worker
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.contracts.normalized_argmax import denormals_decide
-from mlx_assay.conformance.implementation import ImplementationError
-from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.process.implementation import ImplementationError
 from mlx_assay.conformance.profiles import chosen
 from mlx_assay.fixtures.encoding import FLOATS
 from mlx_assay.fixtures.found import Find
@@ -22,7 +22,7 @@ from mlx_assay.fixtures.strategies import ARGUMENTS
 from mlx_assay.fixtures.tensor import Tensor
 
 if TYPE_CHECKING:
-    from mlx_assay.conformance.implementation import Implementation
+    from mlx_assay.conformance.process.implementation import Implementation
 
 FOLDER = "mlx-assay-found"
 WHY = "Found by exploration"

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.implementation import Implementation, ImplementationError
-from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
-from mlx_assay.conformance.panel import standing
 from mlx_assay.conformance.plugin import DISTRIBUTION, PROPERTY, WORKER_PROPERTY
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.report import OracleState
+from mlx_assay.conformance.reporting.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case

@@ -6,8 +6,8 @@ import time
 
 from figure import Figure
 
-from mlx_assay.conformance.implementation import Implementation
-from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import all_cases, kind_of
 from mlx_assay.fixtures.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Greedy selection as several projects have it: the logits are scanned as they are, since normalizing "cannot change the argmax"."""
+"""Greedy selection as several projects have it: of the logits as they are, not of the normalized scores."""
 
 import mlx.core as mx
 

@@ -32,7 +32,7 @@ class StagedImplementation:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        from mlx_assay.conformance.implementation import ImplementationError
+        from mlx_assay.conformance.process.implementation import ImplementationError
         from mlx_assay.conformance.selection import operations
 
         if refusal := script().get("refuse"):
@@ -77,7 +77,8 @@ def staged_judge(case: Any, implementation: StagedImplementation) -> Any:
 
 def install() -> None:
     """Puts the stage up."""
-    from mlx_assay.conformance import run, worker
+    from mlx_assay.conformance import worker
+    from mlx_assay.conformance.verbs import run
 
     worker.Implementation = run.Implementation = StagedImplementation  # type: ignore[misc,assignment]
     worker.judge = staged_judge  # type: ignore[assignment]

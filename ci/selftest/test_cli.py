@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mlx_assay.conformance import doctor, listing
 from mlx_assay.conformance.cli import main
-from mlx_assay.conformance.engine import arguments, workers
 from mlx_assay.conformance.options import Options
-from mlx_assay.conformance.progress import Bar, Lines, screen
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.report import decode
+from mlx_assay.conformance.reporting.progress import Bar, Lines, screen
+from mlx_assay.conformance.reporting.report import decode
 from mlx_assay.conformance.selection import select
+from mlx_assay.conformance.verbs import doctor, listing
+from mlx_assay.conformance.verbs.engine import arguments, workers
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
 STAGE = Path(__file__).parent

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.conformance.compare import Comparison, compare, hex_bits, within
-from mlx_assay.conformance.relaxation import RELAXATIONS, relaxation
-from mlx_assay.conformance.ulp import distances, encodings, is_denormal, is_nan, is_zero, ordinals
+from mlx_assay.conformance.judging.compare import Comparison, compare, hex_bits, within
+from mlx_assay.conformance.judging.relaxation import RELAXATIONS, relaxation
+from mlx_assay.conformance.judging.ulp import distances, encodings, is_denormal, is_nan, is_zero, ordinals
 from mlx_assay.conformance.verdict import Verdict
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

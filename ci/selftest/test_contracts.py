@@ -14,8 +14,8 @@ import pytest
 
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.contracts import normalized_argmax as argmax
-from mlx_assay.conformance.panel import Disagreement, Expected, Panel
-from mlx_assay.conformance.relaxation import RELAXATIONS
+from mlx_assay.conformance.judging.panel import Disagreement, Expected, Panel
+from mlx_assay.conformance.judging.relaxation import RELAXATIONS
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles import numpy_reference, precise_softcap, registry, stock_mlx
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.keep import FOLDER, keep, read
+from mlx_assay.conformance.verbs.keep import FOLDER, keep, read
 from mlx_assay.fixtures import codec, found
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.found import Argument, Find

@@ -15,10 +15,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.conformance.child import OUTPUT_KEPT, Death
-from mlx_assay.conformance.exchange import ARENA_KEPT, POISONS
-from mlx_assay.conformance.implementation import Implementation, ImplementationError, Outcome
-from mlx_assay.conformance.protocol import PlainArgument
+from mlx_assay.conformance.process.child import OUTPUT_KEPT, Death
+from mlx_assay.conformance.process.exchange import ARENA_KEPT, POISONS
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError, Outcome
+from mlx_assay.conformance.process.protocol import PlainArgument
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES, Tensor
 
@@ -308,7 +308,7 @@ def test_close_ends_what_the_implementation_started(make: Make, tmp_path: Path) 
 JUDGE = """
 import sys, time
 import numpy as np
-from mlx_assay.conformance.implementation import Implementation
+from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.fixtures.tensor import Tensor
 implementation = Implementation("own_echo", "host", 60.0, operations=("pid", "sleeps"))
 tensor = Tensor(np.zeros(1, np.float32))

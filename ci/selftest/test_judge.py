@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, contracts
-from mlx_assay.conformance.implementation import Implementation
-from mlx_assay.conformance.judge import applicable, judge
-from mlx_assay.conformance.panel import Panel
-from mlx_assay.conformance.power import TWINS, powerless_twin
+from mlx_assay.conformance.judging.judge import applicable, judge
+from mlx_assay.conformance.judging.panel import Panel
+from mlx_assay.conformance.judging.power import TWINS, powerless_twin
+from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case, Subcase

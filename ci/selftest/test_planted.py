@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.finding import CONFORMING
-from mlx_assay.conformance.implementation import Implementation, ImplementationError
-from mlx_assay.conformance.judge import judge
+from mlx_assay.conformance.judging.finding import CONFORMING
+from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case

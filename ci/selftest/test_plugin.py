@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mlx_assay.conformance.report import Report, decode
+from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.selection import select
 from mlx_assay.conformance.verdict import Verdict
 

@@ -10,13 +10,13 @@ import jsonschema
 import msgspec
 import pytest
 
-from mlx_assay.conformance import report as reports
 from mlx_assay.conformance import session as sessions
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Difference, Place, Record, replay_command
-from mlx_assay.conformance.report import OracleState, Report, Totals, decode, encode, outcome, schema, write
+from mlx_assay.conformance.reporting import report as reports
+from mlx_assay.conformance.reporting.report import OracleState, Report, Totals, decode, encode, outcome, schema, write
+from mlx_assay.conformance.reporting.summary import closing, printable, worst
 from mlx_assay.conformance.session import Session, Worker
-from mlx_assay.conformance.summary import closing, printable, worst
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict
 
 PUBLISHED = Path(reports.__file__).with_name("report.schema.json")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlx_assay.conformance.environment import here, packages
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.report import Report
+from mlx_assay.conformance.reporting.environment import here, packages
+from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import Verdict
 
 WORST = 5

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mlx_assay.conformance.refusal import refusing
 from mlx_assay.conformance.selection import select
+from mlx_assay.conformance.verbs.refusal import refusing
 from mlx_assay.fixtures.kind import Tier, kind_of
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlx_assay.conformance import arena
-from mlx_assay.conformance.child import Child
-from mlx_assay.conformance.failure import legible
-from mlx_assay.conformance.protocol import (
+from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.process import arena
+from mlx_assay.conformance.process.child import Child
+from mlx_assay.conformance.process.protocol import (
     TEXT_LIMIT,
     Argument,
     Call,

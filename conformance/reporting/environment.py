@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from mlx_assay.conformance.report import Environment
+from mlx_assay.conformance.reporting.report import Environment
 
 PACKAGES = (
     "mlx-assay",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlx_assay.conformance.judging.relaxation import relaxation
+from mlx_assay.conformance.judging.ulp import distances, encodings, has_distance, is_zero
 from mlx_assay.conformance.record import Place
-from mlx_assay.conformance.relaxation import relaxation
-from mlx_assay.conformance.ulp import distances, encodings, has_distance, is_zero
 from mlx_assay.conformance.verdict import Verdict
 
 PLACES = 5

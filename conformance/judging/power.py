@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mlx_assay.conformance.compare import compare
-from mlx_assay.conformance.panel import Disagreement, Expected
+from mlx_assay.conformance.judging.compare import compare
+from mlx_assay.conformance.judging.panel import Disagreement, Expected
 from mlx_assay.fixtures.case import Subcase
 from mlx_assay.fixtures.tensor import Tensor
 

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from mlx_assay.conformance import engine
-from mlx_assay.conformance.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.options import Options
-from mlx_assay.conformance.progress import screen
-from mlx_assay.conformance.refusal import Refusal, checked_executor, refusing
-from mlx_assay.conformance.report import Report, decode
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.reporting.progress import screen
+from mlx_assay.conformance.reporting.report import Report, decode
+from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, select
 from mlx_assay.conformance.session import Session
-from mlx_assay.conformance.summary import closing, header
+from mlx_assay.conformance.verbs import engine
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 CLEAN = frozenset({0, 1})

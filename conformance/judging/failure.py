@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mlx_assay.conformance.judging.ulp import has_distance
 from mlx_assay.conformance.record import Place, replay_command
-from mlx_assay.conformance.ulp import has_distance
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.tensor import Step, Tensor
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import ml_dtypes
 import numpy as np
 
-from mlx_assay.conformance.ulp import encodings, has_distance, is_denormal, is_nan, is_zero, magnitudes
+from mlx_assay.conformance.judging.ulp import encodings, has_distance, is_denormal, is_nan, is_zero, magnitudes
 
 FLUSHABLE = (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
 

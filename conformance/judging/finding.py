@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlx_assay.conformance.compare import Comparison, compare
 from mlx_assay.conformance.contract import Contract
-from mlx_assay.conformance.exchange import Outcome
-from mlx_assay.conformance.failure import difference_line, extents
-from mlx_assay.conformance.panel import Expected, Panel
+from mlx_assay.conformance.judging.compare import Comparison, compare
+from mlx_assay.conformance.judging.failure import difference_line, extents
+from mlx_assay.conformance.judging.panel import Expected, Panel
+from mlx_assay.conformance.process.exchange import Outcome
 from mlx_assay.conformance.record import Difference
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Subcase

@@ -15,9 +15,9 @@ from collections import deque
 
 import msgspec
 
-from mlx_assay.conformance import arena
-from mlx_assay.conformance.failure import legible
-from mlx_assay.conformance.protocol import LINE_LIMIT, Order, Reply, decode_reply, line
+from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.process import arena
+from mlx_assay.conformance.process.protocol import LINE_LIMIT, Order, Reply, decode_reply, line
 from mlx_assay.conformance.verdict import Verdict
 
 OUTPUT_KEPT = 1 << 16
@@ -32,7 +32,7 @@ LINES_SHOWN = 16
 LIVENESS_SECONDS = 0.1
 """How often a silent child is looked at: its pipe may be held open by what it started."""
 
-START = "from mlx_assay.conformance.serve import main; main({orders}, {replies}, {arena}, {lifeline}, {parent})"
+START = "from mlx_assay.conformance.process.serve import main; main({orders}, {replies}, {arena}, {lifeline}, {parent})"
 
 
 class Death(Exception):

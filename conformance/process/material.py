@@ -12,8 +12,8 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from mlx_assay.conformance.arena import read
-from mlx_assay.conformance.protocol import Argument, Call, PlainArgument, Returned, TensorArgument
+from mlx_assay.conformance.process.arena import read
+from mlx_assay.conformance.process.protocol import Argument, Call, PlainArgument, Returned, TensorArgument
 from mlx_assay.fixtures.tensor import DTYPES, viewed
 
 _core: Any = mx

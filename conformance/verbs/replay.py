@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.child import Death
-from mlx_assay.conformance.compare import compare, hex_bits
 from mlx_assay.conformance.contract import Contract, Reference, contracts
-from mlx_assay.conformance.implementation import Implementation, ImplementationError, Outcome
-from mlx_assay.conformance.judge import applicable, judge
+from mlx_assay.conformance.judging.compare import compare, hex_bits
+from mlx_assay.conformance.judging.judge import applicable, judge
+from mlx_assay.conformance.process.child import Death
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError, Outcome
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.refusal import Refusal, checked_executor, refusing
-from mlx_assay.conformance.report import EXIT_CODES, outcome
+from mlx_assay.conformance.reporting.report import EXIT_CODES, outcome
+from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.selection import replayed
-from mlx_assay.conformance.summary import printable
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import kind_of
 from mlx_assay.fixtures.tensor import Tensor

@@ -16,8 +16,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from mlx_assay.conformance.material import ChangedInput, Material
-from mlx_assay.conformance.protocol import (
+from mlx_assay.conformance.process.material import ChangedInput, Material
+from mlx_assay.conformance.process.protocol import (
     LINE_LIMIT,
     TEXT_LIMIT,
     Call,

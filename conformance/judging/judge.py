@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.child import Death
 from mlx_assay.conformance.contract import Contract, contracts
-from mlx_assay.conformance.exchange import Outcome, Run
-from mlx_assay.conformance.failure import context_line, title
-from mlx_assay.conformance.finding import CONFORMING, Finding, Judged
-from mlx_assay.conformance.implementation import Implementation, ImplementationError
-from mlx_assay.conformance.panel import Disagreement, Expected, Loader, Panel
-from mlx_assay.conformance.power import powerless_twin
+from mlx_assay.conformance.judging.failure import context_line, title
+from mlx_assay.conformance.judging.finding import CONFORMING, Finding, Judged
+from mlx_assay.conformance.judging.panel import Disagreement, Expected, Loader, Panel
+from mlx_assay.conformance.judging.power import powerless_twin
+from mlx_assay.conformance.judging.relaxation import FLUSHING
+from mlx_assay.conformance.process.child import Death
+from mlx_assay.conformance.process.exchange import Outcome, Run
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.record import Record, replay_command
-from mlx_assay.conformance.relaxation import FLUSHING
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of

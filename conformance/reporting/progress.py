@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.report import Report
-from mlx_assay.conformance.summary import printable
+from mlx_assay.conformance.reporting.report import Report
+from mlx_assay.conformance.reporting.summary import printable
 
 TEXTS = 100
 """Failing cases whose text is shown; all of them stand in the report."""

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from mlx_assay.conformance.child import Child, Death
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.exchange import Arguments, Run
-from mlx_assay.conformance.exchange import Outcome as Outcome
-from mlx_assay.conformance.protocol import Ready, Refused, Start
+from mlx_assay.conformance.process.child import Child, Death
+from mlx_assay.conformance.process.exchange import Arguments, Run
+from mlx_assay.conformance.process.exchange import Outcome as Outcome
+from mlx_assay.conformance.process.protocol import Ready, Refused, Start
 from mlx_assay.conformance.verdict import Verdict
 
 

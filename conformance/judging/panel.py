@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.compare import Comparison, compare
 from mlx_assay.conformance.contract import Arguments, Contract, Reference
+from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.verdict import Verdict
 
 Loader = Callable[[str], Any]
