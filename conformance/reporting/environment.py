@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 
 from mlx_assay.conformance.reporting.report import Environment
@@ -37,6 +38,14 @@ def packages() -> dict[str, str]:
     return found
 
 
+def graph_compiler() -> str:
+    """What MLX fuses compiled graphs with: Metal's compiler on a Mac, the g++ of the PATH elsewhere, if there is one.
+
+    Without it mx.compile gives right answers and no fused kernel, and says nothing.
+    """
+    return "metal" if platform.system() == "Darwin" else shutil.which("g++") or ""
+
+
 def environment() -> Environment:
     """What can be told without importing MLX; device and oracles are added by who knows them."""
     return Environment(
@@ -44,6 +53,7 @@ def environment() -> Environment:
         platform=platform.platform(),
         machine=platform.machine(),
         packages=packages(),
+        graph_compiler=graph_compiler(),
     )
 
 

@@ -38,12 +38,16 @@ class OracleState(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the run took place. `packages` are versions by distribution; those absent are left out."""
+    """Where the run took place. `packages` are versions by distribution; those absent are left out.
+
+    `graph_compiler` is what MLX fuses compiled graphs with, empty where it has none and runs operation by operation.
+    """
 
     python: str
     platform: str
     machine: str
     packages: dict[str, str]
+    graph_compiler: str = ""
     device: str = ""
     oracles: dict[str, OracleState] = {}
 

@@ -37,6 +37,8 @@ def closing(report: Report, path: Path | None) -> list[str]:
         lines.append(f"not asked (the implementation lacks them): {', '.join(report.selection.not_asked)}")
     if report.executor.name:
         lines.append(f"executor: {report.executor.name}; device: {report.environment.device or 'unknown'}")
+    if not report.environment.graph_compiler:
+        lines.append("not fused: MLX finds no g++ here, so compiled graphs ran operation by operation")
     if path:
         lines.append(f"report: {path}")
     lines.append(f"{report.verdict} in {report.seconds:.1f} s{_because(report)}")

@@ -7,6 +7,7 @@ needs nothing but the standard library.
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,6 +92,7 @@ def findings() -> Iterator[Finding]:
     yield from packages()
     backend = "mlx" if sys.platform == "darwin" else "'mlx[cpu]'"
     yield from probe("mlx back end", MLX, mend=f"{INSTALL} {backend}")
+    yield graph_compiler()
     yield from probe("executors", EXECUTORS, mend=f"{INSTALL} ziglang, or put clang 19 or newer on the PATH")
     names = list(probe("oracles", ORACLE_NAMES, mend=f"{INSTALL} 'mlx-assay[all]'"))
     if not all(name.sound for name in names):
@@ -99,6 +101,17 @@ def findings() -> Iterator[Finding]:
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(lambda name: list(oracle(name.part)), names):
             yield from found
+
+
+def graph_compiler() -> Finding:
+    """What MLX fuses compiled graphs with; a run does without, and then judges no fused kernel."""
+    if sys.platform == "darwin":
+        return Finding("graph compiler", True, "Metal's")
+    found = shutil.which("g++")
+    state = found or "no g++: compiled graphs run operation by operation"
+    return Finding(
+        "graph compiler", found is not None, state, "" if found else "install your system's g++", needed=False
+    )
 
 
 def python() -> Finding:
