@@ -16,6 +16,7 @@ from mlx_assay.conformance.reporting.environment import graph_compiler
 from mlx_assay.impl import executors
 from mlx_assay.impl.kernels import normalized_argmax as argmax_module
 from mlx_assay.impl.kernels import token_bitmask as bitmask_module
+from mlx_assay.impl.kernels.normalized_argmax import NanRule
 
 NAN, INF = math.nan, math.inf
 
@@ -30,38 +31,51 @@ def rows_of(*values: float, dtype: mx.Dtype = mx.float32) -> mx.array:
     return mx.array([values], dtype=dtype)
 
 
-def expected_id(logits: list[float], lse: float, nan_first: bool) -> int:
-    """The rule spelled out in float32: the first NaN wins or none does, then the lowest id of the greatest score."""
+def expected_id(logits: list[float], lse: float, rule: NanRule) -> int:
+    """The rules spelled out in float32: which NaN wins, then the lowest id of the greatest score."""
     with np.errstate(invalid="ignore"):
         scores = np.float32(logits) - np.float32(lse)
-    if nan_first and np.isnan(scores).any():
+    if rule == NanRule.FIRST and np.isnan(scores).any():
         return int(np.isnan(scores).argmax())
+    if rule == NanRule.LEADING and np.isnan(scores[0]):
+        return 0
     numbers = np.where(np.isnan(scores), -INF, scores)
     return int(numbers.argmax()) if numbers.max() > -INF else 0
 
 
-@pytest.mark.parametrize("nan_first", [False, True])
+@pytest.mark.parametrize("rule", NanRule)
 @pytest.mark.parametrize("lse", [0.5, INF, -INF, NAN])
-def test_both_nan_rules(monkeypatch: pytest.MonkeyPatch, nan_first: bool, lse: float) -> None:
-    monkeypatch.setattr(argmax_module, "nan_first", lambda: nan_first)
+def test_every_nan_rule(monkeypatch: pytest.MonkeyPatch, rule: NanRule, lse: float) -> None:
+    monkeypatch.setattr(argmax_module, "nan_rule", lambda: rule)
     values = [1.0, NAN, INF, -INF, 7.0]
     for logits in [[values[(start + i * step) % 5] for i in range(4)] for start in range(5) for step in (1, 2, 3, 4)]:
         got = impl.argmax_given(rows_of(*logits), rows_of(lse)).item()
-        assert got == expected_id(logits, lse, nan_first), (logits, lse)
+        assert got == expected_id(logits, lse, rule), (logits, lse)
 
 
-def test_nan_rule_across_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_rules_across_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = np.zeros((1, 5000), np.float32)
     logits[0, [1500, 4999]] = 9, NAN
-    for nan_first, want in ((True, 4999), (False, 1500)):
-        monkeypatch.setattr(argmax_module, "nan_first", lambda rule=nan_first: rule)
+    for rule, want in ((NanRule.FIRST, 4999), (NanRule.SKIPPED, 1500), (NanRule.LEADING, 1500)):
+        monkeypatch.setattr(argmax_module, "nan_rule", lambda rule=rule: rule)
         assert impl.argmax_given(mx.array(logits), mx.array([[1.0]])).item() == want
 
 
-@pytest.mark.parametrize(("version", "first"), [("0.32.2", False), ("0.32.3", True), ("0.33.0.dev2026", True)])
-def test_nan_rule_follows_the_installed_version(monkeypatch: pytest.MonkeyPatch, version: str, first: bool) -> None:
-    monkeypatch.setattr(argmax_module.importlib.metadata, "version", lambda _: version)
-    assert argmax_module.nan_first.__wrapped__() is first
+@pytest.mark.parametrize(
+    ("version", "device", "rule"),
+    [
+        ("0.32.2", mx.cpu, NanRule.LEADING),
+        ("0.32.2", mx.gpu, NanRule.SKIPPED),
+        ("0.32.3", mx.cpu, NanRule.FIRST),
+        ("0.33.0.dev2026", mx.gpu, NanRule.FIRST),
+    ],
+)
+def test_nan_rule_follows_the_installed_version(
+    monkeypatch: pytest.MonkeyPatch, version: str, device: mx.DeviceType, rule: NanRule
+) -> None:
+    monkeypatch.setattr(argmax_module.mx, "__version__", version)
+    monkeypatch.setattr(argmax_module.mx, "default_device", lambda: mx.Device(device))
+    assert argmax_module.nan_rule() is rule
 
 
 def test_no_array_of_scores() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -132,10 +133,13 @@ def flipped_sign(logits: Array, bits: Array) -> Array:
     return SOUND_MASK(logits, bits & np.int32(2**31 - 1))
 
 
-def low_precision_sum(array: Any) -> Any:
-    return stock_mlx.to_mlx(np.array(256.0, np.float32))
+def saturating(logits: np.ndarray) -> np.ndarray:
+    """As if the sum of exponentials stopped at 256."""
+    finite = honest_logsumexp(logits)
+    return np.minimum(finite, logits.max(-1, keepdims=True) + finite.dtype.type(math.log(256)))
 
 
+honest_logsumexp = stock_mlx.logsumexp
 FAULTS: list[tuple[Any, str, Any]] = [
     (stock_mlx, "logsumexp", unstable),
     (stock_mlx, "normalized_argmax", raw_argmax),
@@ -197,8 +201,8 @@ def test_a_planted_fault_is_named(module: Any, function: str, fault: Any, monkey
 
 
 def test_a_back_end_that_sums_halves_in_halves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx.core.sum", low_precision_sum)
-    with pytest.raises(OracleFault, match="sum"):
+    monkeypatch.setattr(stock_mlx, "logsumexp", saturating)
+    with pytest.raises(OracleFault, match="for 70000 zeros"):
         stock_mlx.self_test()
 
 

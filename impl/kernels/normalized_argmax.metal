@@ -5,6 +5,11 @@ constant constexpr uint SIMDGROUPS = THREADS / 32;
 constant constexpr uint TILE = 1024;
 constant constexpr uint NONE = 0xffffffffu;
 
+// Which NaN score wins: none, the first, or none but one at id 0.
+constant constexpr int NAN_SKIPPED = 0;
+constant constexpr int NAN_FIRST = 1;
+constant constexpr int NAN_LEADING = 2;
+
 template <typename T>
 inline float score(T logit, T lse) {
   return float(T(logit - lse));

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
+import re
 from collections.abc import Callable
+from enum import IntEnum
 from functools import cache
 
 import mlx.core as mx
@@ -16,15 +17,23 @@ TILE = 1024
 THREADS = 128
 DTYPES = (mx.bfloat16, mx.float16, mx.float32)
 NAN_FIRST_SINCE = (0, 32, 3)
+"""ml-explore/mlx#4291."""
 Graph = Callable[..., mx.array]
+
+
+class NanRule(IntEnum):
+    """Which NaN score MLX's argmax lets win: the first, since 0.32.3; before, none, but on the CPU one at id 0."""
+
+    SKIPPED = 0
+    FIRST = 1
+    LEADING = 2
 
 
 def normalized_argmax(logits: mx.array) -> mx.array:
     """Ids of the greatest normalized logits: argmax(logits - logsumexp(logits)) along the last axis, bit for bit.
 
     Scores are rounded to the logits' dtype, the lowest id wins every tie, ties made by that rounding included, and
-    NaN scores follow the argmax of the installed MLX (the first NaN wins since 0.32.3, none does before). The
-    logsumexp is MLX's own.
+    NaN scores follow the argmax of the installed MLX (see NanRule). The logsumexp is MLX's own.
 
     Args:
         logits: [..., V] of bf16, f16 or f32, in any layout. Other dtypes, and arrays inside a trace that the executor
@@ -112,7 +121,7 @@ def _selected(logits: mx.array, lse: mx.array) -> mx.array:
     )
     (ids,) = _kernels()[1](
         inputs=[flat, lse.reshape(rows), maxima, nan_ids],
-        template=[*dtype, ("NAN_FIRST", nan_first())],
+        template=[*dtype, ("NAN_RULE", int(nan_rule()))],
         grid=(THREADS, rows, 1),
         threadgroup=(THREADS, 1, 1),
         output_shapes=[(rows,)],
@@ -141,8 +150,12 @@ def _kernels() -> tuple[executors.Kernel, executors.Kernel]:
     return tiles, finish
 
 
-@cache
-def nan_first() -> bool:
-    """Whether the installed MLX's argmax lets the first NaN win (ml-explore/mlx#4291) instead of skipping NaN."""
-    version = importlib.metadata.version("mlx").split(".")[:3]
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in version) >= NAN_FIRST_SINCE
+def nan_rule() -> NanRule:
+    """The rule of the installed MLX on its default device."""
+    if _release(mx.__version__) >= NAN_FIRST_SINCE:
+        return NanRule.FIRST
+    return NanRule.LEADING if mx.default_device() == mx.Device(mx.cpu) else NanRule.SKIPPED
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

@@ -24,7 +24,8 @@ nan_id = least(nan_id, shared_ids, lane, simdgroup);
 const bool regular = isfinite(float(shift));
 const float best = regular ? score(T(maximum), shift) : INFINITY;
 uint answer = isnan(float(shift)) ? 0 : NONE;
-if (answer == NONE && regular && NAN_FIRST) answer = nan_id;
+if (answer == NONE && regular && NAN_RULE == NAN_FIRST) answer = nan_id;
+if (NAN_RULE == NAN_LEADING && isnan(score(T(logits[start]), shift))) answer = 0;
 
 if (answer == NONE) {
   uint tile = 0, end = tiles;
@@ -36,7 +37,7 @@ if (answer == NONE) {
     tile = least(first, shared_ids, lane, simdgroup);
     end = tile + 1;
   }
-  const bool search_nan = NAN_FIRST && !regular;
+  const bool search_nan = NAN_RULE == NAN_FIRST && !regular;
   for (; tile < end && answer == NONE; ++tile) {
     uint hit = NONE;
     for (uint i = tile * TILE + tid; i < min(vocab, (tile + 1) * TILE) && hit == NONE; i += THREADS) {
