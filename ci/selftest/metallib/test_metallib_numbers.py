@@ -107,3 +107,55 @@ def test_integers_round_once_on_their_way_to_bfloat(forge: Any) -> None:
     x = np.int32([2**24 + 2**16 + 1, -(2**24 + 2**16 + 1), 257, 259, -7])
     got = forge.run(forge.kernel(forge.call("air.convert.f.bf16.s.i32", "i", "b")), x, output="b")
     assert got.astype(np.float64).tolist() == [2**24 + 2**17, -(2**24 + 2**17), 256, 260, -7]
+
+
+def test_clamp_sends_nan_to_the_lower_end(forge: Any) -> None:
+    x, low, high = np.float32([NAN, -3, 3, 1, INF]), np.full(5, -1, np.float32), np.full(5, 2, np.float32)
+    got = forge.run(forge.kernel(forge.call("air.clamp.f32", "fff", "f")), x, low, high, output="f")
+    assert got.tolist() == [-1, -1, 2, 1, 2]
+
+
+def test_what_is_known_at_compile_time_flushes_too(forge: Any) -> None:
+    text = forge.elementwise("%r = fmul float 0x3A00000000000000, 0x3E00000000000000", "f", "f", "")  # 2**-95 * 2**-31
+    assert forge.run(forge.kernel(text), np.zeros(1, np.float32), output="f").tolist() == [2.0**-126]
+    text = text.replace("0x3E00000000000000", "0x3D00000000000000")  # 2**-47
+    assert forge.run(forge.kernel(text), np.zeros(1, np.float32), output="f").tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("air.rint.f32", [0.5, 1.5, -2.5, 2.4], [0, 2, -2, 2]),
+        ("air.round.f32", [0.5, 1.5, -2.5, 2.4], [1, 2, -3, 2]),
+        ("air.trunc.f32", [0.9, -0.9, 1.5, INF], [0, 0, 1, INF]),
+        ("air.floor.f32", [0.9, -0.1, -1.5, INF], [0, -1, -2, INF]),
+        ("air.ceil.f32", [0.1, -0.9, 1.5, -INF], [1, 0, 2, -INF]),
+        ("air.fabs.f32", [-0.0, -INF, 2, -3], [0, INF, 2, 3]),
+        ("air.sqrt.f32", [4, 2, 0.25, INF], [2, np.float32(2) ** np.float32(0.5), 0.5, INF]),
+    ],
+)
+def test_rounding_functions(forge: Any, name: str, x: list[float], expected: list[float]) -> None:
+    assert forge.run(forge.kernel(forge.call(name, "f", "f")), np.float32(x), output="f").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "expected"),
+    [
+        ("air.min.s.i32", ([3, -4, 2**31 - 1], [-3, 5, -(2**31)]), [-3, -4, -(2**31)]),
+        ("air.max.u.i32", ([3, -4, 0], [-3, 5, 1]), [-3, -4, 1]),
+        ("air.abs.s.i32", ([-5, 5, -(2**31)],), [5, 5, -(2**31)]),
+        ("air.clamp.s.i32", ([-9, 9, 1], [-3, -3, -3], [4, 4, 4]), [-3, 4, 1]),
+        ("air.popcount.i32", ([-1, 0, 0x0F0F],), [32, 0, 8]),
+        ("air.add_sat.s.i32", ([2**31 - 1, -(2**31), 7], [1, -1, 1]), [2**31 - 1, -(2**31), 8]),
+    ],
+)
+def test_integer_functions(forge: Any, name: str, inputs: Any, expected: list[int]) -> None:
+    arrays = [np.int32(values) for values in inputs]
+    kernel = forge.kernel(forge.call(name, "i" * len(arrays), "i"))
+    assert forge.run(kernel, *arrays, output="i").tolist() == expected
+
+
+def test_leading_zeros_of_zero_are_all_of_them(forge: Any) -> None:
+    declared = "declare i32 @air.clz.i32(i32, i1)"
+    text = forge.elementwise("%r = call i32 @air.clz.i32(i32 %x0, i1 false)", "i", "i", declared)
+    assert forge.run(forge.kernel(text), np.int32([0, 1, -1]), output="i").tolist() == [32, 31, 0]

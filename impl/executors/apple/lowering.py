@@ -222,8 +222,8 @@ def lower(program: Program, constants: Mapping[str, bool | int | float], layout:
         text,
         flags=re.M,
     )
-    text = text.replace('"frame-pointer"="all"', FLUSHED)
     text = _fill_constants(text, program, constants)
+    text = re.sub(r"^(define [^\n]*) \{$", rf"\1 {FLUSHED} {{", text, flags=re.M)
     threadgroup = _Threadgroup(program)
     text = threadgroup.place(text)
     definitions = {n: air.define(n, *d, layout) for n, d in declared.items() if n.startswith("air.")}
