@@ -6,7 +6,7 @@ Needs llvmlite. docs/apple-kernels.md says what is exact, what is not, and how M
 try:
     import llvmlite  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ImportError("Apple's compiled kernels need llvmlite: pip install 'llvmlite>=0.50'") from error
+    raise ImportError("Apple's compiled kernels need llvmlite: pip install 'mlx-assay[bitcode]'") from error
 
 from mlx_assay.impl.executors.apple.air import UnknownFunction
 from mlx_assay.impl.executors.apple.container import MetallibError
