@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
 import re
 from collections.abc import Callable
@@ -152,9 +153,14 @@ def _kernels() -> tuple[executors.Kernel, executors.Kernel]:
 
 def nan_rule() -> NanRule:
     """The rule of the installed MLX on its default device."""
-    if _release(mx.__version__) >= NAN_FIRST_SINCE:
+    if _release(_mlx_version()) >= NAN_FIRST_SINCE:
         return NanRule.FIRST
     return NanRule.LEADING if mx.default_device() == mx.Device(mx.cpu) else NanRule.SKIPPED
+
+
+@cache
+def _mlx_version() -> str:
+    return importlib.metadata.version("mlx")
 
 
 def _release(version: str) -> tuple[int, ...]:
