@@ -6,7 +6,7 @@ two small modules, and does and prints nothing until a case of this suite is ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -70,6 +70,15 @@ def pytest_configure(config: pytest.Config) -> None:
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
+
+
+@pytest.fixture
+def host_metal() -> Iterator[None]:
+    """The test's code takes its Metal path, and its kernels run on this CPU: see mlx_assay.impl.host_metal."""
+    from mlx_assay.impl.executors import host_metal
+
+    with host_metal():
+        yield
 
 
 def _asked(config: pytest.Config) -> bool:

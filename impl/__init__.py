@@ -1,6 +1,6 @@
 """The kernels under judgement, and the executors that run Metal text."""
 
-from mlx_assay.impl.executors import metal_kernel
+from mlx_assay.impl.executors import host_metal, metal_kernel
 from mlx_assay.impl.kernels.normalized_argmax import argmax_given, normalized_argmax
 from mlx_assay.impl.kernels.softcap import compiled_logit_softcap, logit_softcap
 from mlx_assay.impl.kernels.token_bitmask import apply_token_bitmask
@@ -9,6 +9,7 @@ __all__ = [
     "apply_token_bitmask",
     "argmax_given",
     "compiled_logit_softcap",
+    "host_metal",
     "logit_softcap",
     "metal_kernel",
     "normalized_argmax",

@@ -11,6 +11,7 @@ from mlx_assay.impl.executors.choice import (
 )
 from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
 from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
+from mlx_assay.impl.executors.substitution import RememberedNoMetal, host_metal, remembering
 from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
 
 __all__ = [
@@ -18,13 +19,16 @@ __all__ = [
     "ExecutorUnavailable",
     "Finding",
     "Kernel",
+    "RememberedNoMetal",
     "UnknownExecutor",
     "available",
     "current",
     "describe",
     "doctor",
+    "host_metal",
     "metal_kernel",
     "poison",
+    "remembering",
     "shapeless_tracing",
     "tracing",
     "use",

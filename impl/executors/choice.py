@@ -20,6 +20,10 @@ class ExecutorUnavailable(RuntimeError):
     """An executor that cannot run on this machine."""
 
 
+# Bound now: inside `host_metal` MLX's own name answers as on a Mac.
+_metal_available = mx.metal.is_available
+_host_preferred = False
+
 _current: ContextVar[str | None] = ContextVar("mlx_assay_executor", default=None)
 _schedule: ContextVar[str] = ContextVar("mlx_assay_schedule", default=SCHEDULES[0])
 _poison: ContextVar[int | None] = ContextVar("mlx_assay_poison", default=None)
@@ -34,7 +38,7 @@ def available(name: str) -> str | None:
     """None if the executor can run here, else the reason and the mend. UnknownExecutor: no such executor."""
     _check(name)
     if name == "metal":
-        if mx.metal.is_available():
+        if _metal_available():
             return None
         return "MLX has no Metal back end here: use a Mac with Apple silicon, or the executor 'host'"
     try:
@@ -46,7 +50,13 @@ def available(name: str) -> str | None:
 
 def current() -> str:
     """The executor of kernels called now: the one chosen by `use`, else metal where there is Metal, else host."""
-    return _current.get() or ("metal" if mx.metal.is_available() else "host")
+    return _current.get() or ("metal" if _metal_available() and not _host_preferred else "host")
+
+
+def prefer_host(preferred: bool) -> None:
+    """Whether kernels run on host where nobody has chosen, in every thread, even where there is Metal."""
+    global _host_preferred
+    _host_preferred = preferred
 
 
 @contextlib.contextmanager

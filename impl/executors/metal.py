@@ -8,13 +8,16 @@ import mlx.core as mx
 
 from mlx_assay.impl.executors.signature import Definition
 
+# Bound now: inside `host_metal` MLX's own name makes kernels for the host.
+_metal_kernel = mx.fast.metal_kernel
+
 
 class MetalKernel:
     """A kernel on Metal."""
 
     def __init__(self, definition: Definition) -> None:
         options = {} if definition.math_mode == "safe" else {"compile_options": {"math_mode": definition.math_mode}}
-        self._kernel: Any = mx.fast.metal_kernel(
+        self._kernel: Any = _metal_kernel(
             name=definition.name,
             input_names=list(definition.input_names),
             output_names=list(definition.output_names),
