@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import msgspec
 
 from mlx_assay.conformance.verdict import Verdict
@@ -52,6 +54,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
 
 
-def replay_command(case_id: str) -> str:
+def replay_command(case_id: str, implementation: str | None = None, executor: str | None = None) -> str:
     """What a person types to run a case again."""
-    return f"mlx-assay replay '{case_id}'"
+    command = f"mlx-assay replay '{case_id}'"
+    if implementation:
+        command += f" --implementation {shlex.quote(implementation)}"
+    if executor:
+        command += f" --executor {shlex.quote(executor)}"
+    return command

@@ -105,7 +105,7 @@ class Session:
                 missing=[],
                 subcases=0,
                 seconds=0.0,
-                replay=replay_command(case_id),
+                replay=replay_command(case_id, self.options.implementation, self.options.executor),
                 message=f"{case_id}: the judge {'died' if crashed else 'failed'}: {last[0]}",
             )
         )

@@ -14,6 +14,7 @@ from mlx_assay.conformance import worker
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.contracts.normalized_argmax import denormals_decide
 from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.process.implementation import ImplementationError
 from mlx_assay.conformance.profiles import chosen
 from mlx_assay.fixtures.encoding import FLOATS
@@ -39,8 +40,18 @@ def implementation(pytestconfig: pytest.Config) -> Implementation:
     return handle
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("operation", sorted(contracts()))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every operation in every floating-point dtype of its contract; none where a query chose listed cases."""
+    asked = not Options.of(metafunc.config).queries
+    pairs = [
+        (name, dtype)
+        for name, contract in sorted(contracts().items())
+        for dtype in FLOATS
+        if asked and dtype in contract.dtypes
+    ]
+    metafunc.parametrize(("operation", "dtype"), pairs)
+
+
 @chosen()
 @given(data=st.data())
 def test_exploration(operation: str, dtype: str, implementation: Implementation, data: st.DataObject) -> None:

@@ -20,6 +20,7 @@ from mlx_assay.oracles.stock_mlx import to_mlx, to_numpy
 from mlx_assay.oracles.submodule import load_submodule
 
 NAME = "mlx-lm-softcap"
+REQUIRES = ("mlx_lm", "pip install 'mlx-assay[mlx-lm]'")
 
 
 @cache

@@ -14,6 +14,7 @@ import numpy as np
 from mlx_assay.oracles.fault import require, require_bits
 
 NAME = "numpy-reference"
+REQUIRES = ("ml_dtypes", "pip install ml_dtypes")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NanRule = Literal["first", "skipped"]
 """Which score wins among NaN: "first", the first NaN (MLX 0.32.3 and later); "skipped", see `winners`."""

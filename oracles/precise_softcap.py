@@ -22,6 +22,7 @@ from mlx_assay.oracles.fault import OracleFault, require_bits
 from mlx_assay.oracles.rounding import BFLOAT16, denormal, ranks, round_once, unranked
 
 NAME = "precise-softcap"
+REQUIRES = ("mpmath", "pip install 'mlx-assay[precise]'")
 FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 MARGIN = 2.0**-44

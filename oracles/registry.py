@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from functools import cache
 from typing import Any, Protocol, cast
 
-NAMES = (
-    "stock_mlx",
-    "mlx_lm_softcap",
-    "precise_softcap",
-    "xgrammar_mlx",
-    "xgrammar_inplace",
-    "torch_reference",
-    "numpy_reference",
-)
-"""Modules of mlx_assay.oracles that are oracles; an oracle's NAME is the same with dashes."""
-
-REQUIRES = {
-    "stock_mlx": ("mlx", "pip install 'mlx[cpu]' on Linux, 'mlx' on macOS"),
-    "mlx_lm_softcap": ("mlx_lm", "pip install 'mlx-assay[mlx-lm]'"),
-    "precise_softcap": ("mpmath", "pip install 'mlx-assay[precise]'"),
-    "xgrammar_mlx": ("xgrammar", "pip install 'mlx-assay[xgrammar]'"),
-    "xgrammar_inplace": ("xgrammar", "pip install 'mlx-assay[xgrammar]'"),
-    "torch_reference": ("torch", "pip install 'mlx-assay[torch]'"),
-    "numpy_reference": ("ml_dtypes", "pip install ml_dtypes"),
-}
-"""The library that each oracle stands on, and the command that mends its absence."""
+import mlx_assay.oracles
 
 
 class Oracle(Protocol):
     """What every oracle's module has, beside functions named like operations."""
 
     NAME: str
+    REQUIRES: tuple[str, str]
+    """The library that it stands on, and the command that mends its absence."""
 
     def version(self) -> str:
         """The reference's release; raises ImportError where its library is absent."""
 
     def self_test(self) -> None:
         """Raises OracleFault where the oracle gives a wrong answer."""
+
+
+def _names() -> tuple[str, ...]:
+    """Modules of this package that have a NAME and a self-test; none imports its library before it is used."""
+    found = []
+    for module in pkgutil.iter_modules(mlx_assay.oracles.__path__, "mlx_assay.oracles."):
+        if module.name != __name__:
+            loaded = importlib.import_module(module.name)
+            if hasattr(loaded, "NAME") and hasattr(loaded, "self_test"):
+                found.append(module.name.rpartition(".")[2])
+    return tuple(found)
+
+
+NAMES = _names()
+"""Modules of mlx_assay.oracles that are oracles; an oracle's NAME is the same with dashes."""
 
 
 @cache
@@ -56,6 +54,6 @@ def availability(name: str) -> str | None:
     try:
         cast(Oracle, load(module)).version()
     except ImportError as error:
-        library, mend = REQUIRES[module]
+        library, mend = load(module).REQUIRES
         return f"{library} cannot be imported ({error}): {mend}"
     return None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 NAME = "stock-mlx"
+REQUIRES = ("mlx", "pip install 'mlx[cpu]' on Linux, 'mlx' on macOS")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from mlx_assay.oracles.fault import require, require_bits
 
 NAME = "torch-reference"
+REQUIRES = ("torch", "pip install 'mlx-assay[torch]'")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

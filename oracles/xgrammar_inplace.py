@@ -27,6 +27,7 @@ from mlx_assay.oracles.submodule import load_submodule
 from mlx_assay.oracles.torch_reference import to_numpy, to_torch
 
 NAME = "xgrammar-inplace"
+REQUIRES = ("xgrammar", "pip install 'mlx-assay[xgrammar]'")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

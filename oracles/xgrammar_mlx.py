@@ -18,6 +18,7 @@ from mlx_assay.oracles.stock_mlx import padded_words, to_mlx, to_numpy
 from mlx_assay.oracles.submodule import load_submodule
 
 NAME = "xgrammar-mlx"
+REQUIRES = ("xgrammar", "pip install 'mlx-assay[xgrammar]'")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

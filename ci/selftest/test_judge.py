@@ -134,7 +134,9 @@ def test_equal_bits_conform(judged: Make) -> None:
     assert (record.verdict, record.conforms, record.message, record.difference) == (Verdict.SAME_BITS, True, "", None)
     assert (record.oracle, record.oracles, record.missing, record.subcases) == ("right", ["right"], [], 2)
     assert (record.why, record.tags, record.relaxations) == ("Because.", ["found"], [])
-    assert record.replay == "mlx-assay replay 'double/float32/own/kind?seed=0'"
+    assert (
+        record.replay == "mlx-assay replay 'double/float32/own/kind?seed=0' --implementation own_double --executor host"
+    )
     assert msgspec.json.decode(msgspec.json.encode(record), type=Record) == record
 
 
@@ -314,7 +316,7 @@ def test_the_text_of_a_lost_tie_reads_as_the_documentation_has_it(judged: Make) 
     assert record.message == (
         "identifiers[float32 2x4 strided] row 0: got 1 want 3 (tie lost at (0,), 1 of 2 places)\n"
         "  policy same-value · oracle last-wins 1.0 · executor host · "
-        "mlx-assay replay 'identifiers/float32/own/kind?seed=0'"
+        "mlx-assay replay 'identifiers/float32/own/kind?seed=0' --implementation own_double --executor host"
     )
     assert record.difference is not None
     assert (record.difference.subcase, record.difference.oracle) == ("part-0", "last-wins 1.0")

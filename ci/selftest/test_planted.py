@@ -54,6 +54,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         Fault(FUSED, DIFFERS, ("cap/huge", "values/nan", "values/signed-zero", "sweep/zero")),
     ),
     "unwritten_output": (Fault(ARGMAX, DIFFERS, ("shape/rows", "ties/all-equal")),),
+    "barrier_missing": (Fault(ARGMAX, DIFFERS, PLAIN),),
+    "rows_beyond_64": (Fault(ARGMAX, DIFFERS, ("shape/many-rows",)),),
     "unwritten_memory": (Fault(ARGMAX, DIFFERS, PLAIN),),
     "stale_output": (Fault(CAPPED, DIFFERS, ("cap/plain", "reuse/same-input", "values/signed-zero")),),
     "cached_by_shape": (Fault(CAPPED, DIFFERS, ("cap/plain", "view/named", "values/uniform-bits")),),

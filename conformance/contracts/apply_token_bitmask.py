@@ -58,7 +58,8 @@ CONTRACTS = [
             Rule(
                 8,
                 "Size 0, more than 2^31 - 1 elements and other dtypes raise ValueError or TypeError; bits that are no "
-                "int32 array of NumPy, torch or MLX raise TypeError.",
+                "int32 array of NumPy, torch or MLX raise TypeError; bits of more than one axis raise ValueError or "
+                "TypeError.",
                 "this project",
             ),
             Rule(9, "Any NaN equals any NaN.", "IEEE 754-2019, 6.2.3 (relaxation nan-any)"),

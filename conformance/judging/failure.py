@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlx_assay.conformance.judging.ulp import has_distance
-from mlx_assay.conformance.record import Place, replay_command
+from mlx_assay.conformance.record import Place
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.tensor import Step, Tensor
 
@@ -66,10 +66,10 @@ def difference_line(
     return f"{where(place.index, subcase)}: got {shown(place.got, dtype)} want {shown(place.want, dtype)}{behind}"
 
 
-def context_line(case: Case, policy: str, oracle: str, executor: str) -> str:
+def context_line(policy: str, oracle: str, executor: str, replay: str) -> str:
     """The second line: policy, oracle, executor and the command that runs the case again."""
     parts = [f"policy {policy}" if policy else "", f"oracle {oracle}" if oracle else "", f"executor {executor}"]
-    return "  " + " · ".join([*filter(None, parts), replay_command(case.id)])
+    return "  " + " · ".join([*filter(None, parts), replay])
 
 
 def legible(text: str, limit: int) -> str:

@@ -171,6 +171,7 @@ def _record(
     trial: Trial, kind: Kind, findings: Sequence[Finding], implementation: Implementation, seconds: float
 ) -> Record:
     case, panel = trial.case, trial.panel
+    replay = replay_command(case.id, implementation.target, implementation.executor)
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)
@@ -179,7 +180,7 @@ def _record(
         executor = implementation.environment["executor"]["name"]
         head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
         separator = "" if telling.difference else ": "
-        context = context_line(case, telling.policy, telling.oracle, executor)
+        context = context_line(telling.policy, telling.oracle, executor, replay)
         message = f"{head}{separator}{telling.message}\n{context}"
     return Record(
         id=case.id,
@@ -194,7 +195,7 @@ def _record(
         missing=panel.missing,
         subcases=len(trial.subcases),
         seconds=seconds,
-        replay=replay_command(case.id),
+        replay=replay,
         relaxations=[name for name in trial.relaxations if any(name in finding.relaxations for finding in findings)],
         message=message,
         difference=None if conforms else telling.difference,

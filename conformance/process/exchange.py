@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
 
 POISONS = (0xFFFFFFFF, 0x7B7B7B7B)
 """32-bit patterns of the two rounds: NaN in every float dtype, then a large finite number in each; no valid id."""
+
+SCHEDULES: tuple[Literal["in-order", "reverse"], ...] = ("in-order", "reverse")
+"""Orders of a threadgroup's threads in the two rounds: a kernel that lacks a barrier may answer by one of them."""
 
 ARENA_KEPT = 1 << 26
 """Bytes that the arena may hold between cases."""
@@ -99,7 +103,8 @@ class Run:
         capacity = SMALLEST_OUTPUT + 4 * largest
         output = self._reserve(capacity)
         after = self._reserve(sum(array.nbytes for tensor in tensors for array in _observed(tensor)))
-        return Call(index, POISONS[round_], output, capacity, after, overwrite=round_ > 0)
+        schedule = SCHEDULES[round_]
+        return Call(index, POISONS[round_], output, capacity, after, overwrite=round_ > 0, schedule=schedule)
 
     def _reserve(self, size: int) -> int:
         offset = self._end

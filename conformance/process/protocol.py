@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -56,6 +56,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One call of a case: which subcase, and where output and the inputs as they are afterwards go in the arena.
 
     With `overwrite`, host arrays (NumPy, torch) get other content between the call and the evaluation of its result.
+    `schedule` is the order in which the host executor runs the threads of a threadgroup.
     """
 
     subcase: int
@@ -64,6 +65,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capacity: int
     after: int
     overwrite: bool
+    schedule: Literal["in-order", "reverse"]
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):

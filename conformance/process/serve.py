@@ -31,6 +31,7 @@ from mlx_assay.conformance.process.protocol import (
     line,
 )
 from mlx_assay.impl import executors
+from mlx_assay.impl.executors import choice
 
 BUILT_IN = "mlx_assay.impl"
 SMALLEST_MEMORY = 4 << 30
@@ -46,6 +47,7 @@ _format_exception = traceback.format_exception
 _class_name = type.__dict__["__name__"].__get__
 _read, _write, _line, _decode_order, _str, _type = os.read, os.write, line, decode_order, str, type
 _poison = executors.poison
+_schedule = choice.schedule
 
 
 class Channel:
@@ -115,7 +117,7 @@ def _answer(index: int, call: Call, request: Request, material: Material, functi
     seen = False
     reply: Reply
     try:
-        with _poison(call.poison):
+        with _poison(call.poison), _schedule(call.schedule):
             result = function(*arguments)
             if call.overwrite:
                 material.inputs_to_arena(call.after)

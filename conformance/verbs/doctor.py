@@ -51,7 +51,7 @@ if missing is None:
     state = f"{registry.load(name).version()}, self-test passed"
 else:
     state = missing
-print(json.dumps([[f"oracle {name}", missing is None, state, registry.REQUIRES[name][1] if missing else ""]]))
+print(json.dumps([[f"oracle {name}", missing is None, state, registry.load(name).REQUIRES[1] if missing else ""]]))
 """
 
 

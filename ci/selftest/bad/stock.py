@@ -40,6 +40,8 @@ def words_of(bits: Any) -> mx.array:
         words = mx.array(bits.numpy()) if str(bits.dtype) == "torch.int32" else mx.zeros(0)
     else:
         raise TypeError(f"Expected int32 words but got {type(bits).__name__}")
+    if words.ndim != 1:
+        raise ValueError(f"Expected one mask for every row but got words of shape {words.shape}")
     if words.dtype != mx.int32:
         raise TypeError(f"Expected int32 words but got {type(bits).__name__} of another dtype")
     return words.reshape(-1)
