@@ -164,7 +164,11 @@ def _options(arguments: argparse.Namespace) -> options.Options:
 def _run(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.verbs.run import run
 
-    return run(_options(arguments), arguments.n, arguments.junit)
+    try:
+        asked = _options(arguments)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    return run(asked, arguments.n, arguments.junit)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ class Options:
     seed: int = 0
     report: str | None = None
     limit: float = DEFAULT_LIMIT
+
+    def __post_init__(self) -> None:
+        if self.implementation == "":
+            raise ValueError("Expected an implementation, module or module:object, but got ''")
+        if self.report is not None:
+            output(self.report)
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
@@ -71,6 +79,21 @@ def limit(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise ValueError(f"Expected a limit in seconds above 0 but got {text!r}")
     return seconds
+
+
+def output(text: str) -> Path:
+    """A file to write: new, or a regular one, in a folder where files can be made. Never a device, pipe or socket."""
+    path = Path(text).resolve()
+    if not text or path.is_dir():
+        raise ValueError(f"Expected a file but got {f'the folder {text!r}' if text else repr(text)}")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"Expected a regular file but got {text!r}, which is a device, pipe or socket")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            return path
+    except OSError as error:
+        reason = f"Expected a file in a folder that can be written but got {text!r}: {error.strerror}"
+        raise ValueError(reason) from error
 
 
 def distribution(name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.process.seal import altered, seal
 from mlx_assay.conformance.record import Record, replay_command
 from mlx_assay.conformance.reporting.environment import environment
 from mlx_assay.conformance.reporting.report import (
@@ -61,6 +62,8 @@ class Session:
         self._refresher: threading.Thread | None = None
         self._environment = environment()
         self._watch = watch
+        self._altered: list[str] = []
+        seal()
 
     def declare(self, case_ids: Sequence[str]) -> None:
         """Names the cases that are to run; each worker names the same ones."""
@@ -147,7 +150,8 @@ class Session:
                 ),
                 totals=Totals.of(len(self._declared), records),
                 complete=complete,
-                verdict=outcome(len(self._declared), records, complete),
+                altered=self._altered,
+                verdict="incomplete" if self._altered else outcome(len(self._declared), records, complete),
                 cases=records,
             )
 
@@ -158,6 +162,7 @@ class Session:
             self._refresher.join()
         with self._lock:
             self._finished = True
+            self._altered = altered()
             self._write()
             return self.report()
 

@@ -14,6 +14,7 @@ from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.exchange import Arguments, Run
 from mlx_assay.conformance.process.exchange import Outcome as Outcome
 from mlx_assay.conformance.process.protocol import Ready, Refused, Start
+from mlx_assay.conformance.process.seal import preload, seal
 from mlx_assay.conformance.verdict import Verdict
 
 
@@ -100,6 +101,8 @@ class Implementation:
         self._child = run.child
 
     def _start(self) -> None:
+        seal()
+        preload()
         child = Child()
         deadline = time.monotonic() + self.limit
         path = [folder for folder in sys.path if folder]

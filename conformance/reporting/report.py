@@ -108,6 +108,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. `complete` is false while it runs, and stays so if it was cut short.
 
+    `altered` names files of the suite that changed meanwhile: such a run is incomplete, whatever its cases say.
+
     Tensor values are hex bit strings, never decimal floats. `started` is UTC, ISO 8601; `seconds` is wall time.
     """
 
@@ -120,6 +122,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     selection: SelectionRecord
     totals: Totals
     complete: bool
+    altered: list[str] = []
     verdict: Outcome
     cases: list[Record]
 
@@ -155,6 +158,7 @@ def decode(document: bytes) -> Report:
 
 def write(report: Report, path: Path) -> None:
     """Replaces the file in one step, so that a reader never sees half a report."""
+    path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(encode(report))

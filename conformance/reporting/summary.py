@@ -63,6 +63,8 @@ def _because(report: Report) -> str:
         reasons.append(f"{totals.not_run} not run")
     if totals.oracles_disagree:
         reasons.append(f"oracles disagree on {totals.oracles_disagree}")
+    if report.altered:
+        reasons.append(f"files of the suite changed meanwhile: {', '.join(report.altered[:3])}")
     if any(record.missing for record in report.cases):
         reasons.append("an oracle is missing")
     return f" ({'; '.join(reasons)})" if reasons else ""

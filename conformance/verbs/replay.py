@@ -61,7 +61,7 @@ def replay(text: str, target: str | None, executor: str | None, limit: float, sa
 def _subcases(case: Case) -> list[Subcase]:
     try:
         return kind_of(case).subcases(case)
-    except (TypeError, ValueError, KeyError, IndexError) as error:
+    except (TypeError, ValueError, KeyError, IndexError, ArithmeticError, MemoryError) as error:
         raise Refusal(f"Expected parameters of which inputs can be made but {case.id!r} gave: {error}") from error
 
 

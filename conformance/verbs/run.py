@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.process.seal import seal
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
@@ -26,8 +27,8 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one."""
     if options.report is None:
         raise Refusal("Expected a file for the report")
-    for path in filter(None, (options.report, junit)):
-        _check_file(path)
+    seal()
+    _check_outputs(options.report, junit)
     try:
         selection, executor = _prepare(options)
     except Refusal as refusal:
@@ -72,12 +73,13 @@ def _operations(options: Options) -> tuple[str, ...]:
         implementation.close()
 
 
-def _check_file(path: str) -> None:
-    folder = Path(path).absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise Refusal(f"Expected a file in a folder that can be written but got {path!r}")
-    if Path(path).is_dir():
-        raise Refusal(f"Expected a file but got the folder {path!r}")
+def _check_outputs(report: str, junit: str | None) -> None:
+    try:
+        files = [output(path) for path in (report, junit) if path is not None]
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    if len(set(files)) < len(files):
+        raise Refusal(f"Expected two files, for the report and for JUnit, but got {report!r} for both")
 
 
 def _read(path: Path) -> Report:
