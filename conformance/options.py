@@ -33,8 +33,6 @@ class Options:
     def __post_init__(self) -> None:
         if self.implementation == "":
             raise ValueError("Expected an implementation, module or module:object, but got ''")
-        if self.report is not None:
-            output(self.report)
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from mlx_assay.conformance.options import Options, distribution
+from mlx_assay.conformance.options import Options, distribution, output
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.record import Record
@@ -65,7 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if _asked(config):
         try:
-            Options.of(config)
+            options = Options.of(config)
+            if options.report is not None:
+                output(options.report)
             distribution(config.getoption("dist", "no"))
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None

@@ -151,7 +151,7 @@ class Session:
                 totals=Totals.of(len(self._declared), records),
                 complete=complete,
                 altered=self._altered,
-                verdict="incomplete" if self._altered else outcome(len(self._declared), records, complete),
+                verdict=outcome(len(self._declared), records, complete and not self._altered),
                 cases=records,
             )
 

@@ -9,7 +9,6 @@ from typing import TextIO
 
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
-from mlx_assay.conformance.process.seal import seal
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
@@ -27,7 +26,6 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one."""
     if options.report is None:
         raise Refusal("Expected a file for the report")
-    seal()
     _check_outputs(options.report, junit)
     try:
         selection, executor = _prepare(options)

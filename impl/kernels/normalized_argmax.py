@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import re
-from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
 
 import mlx.core as mx
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.kernels.graph import native, run
 from mlx_assay.impl.kernels.text import metal_text
 
 TILE = 1024
@@ -19,7 +19,6 @@ THREADS = 128
 DTYPES = (mx.bfloat16, mx.float16, mx.float32)
 NAN_FIRST_SINCE = (0, 32, 3)
 """ml-explore/mlx#4291."""
-Graph = Callable[..., mx.array]
 
 
 class NanRule(IntEnum):
@@ -47,9 +46,9 @@ def normalized_argmax(logits: mx.array) -> mx.array:
         ValueError: for 0-d logits, and as MLX does for empty ones.
     """
     _check_rank(logits)
-    if logits.size == 0 or logits.dtype not in DTYPES or _native(logits):
+    if logits.size == 0 or logits.dtype not in DTYPES or native(logits):
         return mx.argmax(logits - mx.logsumexp(logits, axis=-1, keepdims=True), axis=-1)
-    return _run(_normalized, logits)
+    return run(_normalized, logits)
 
 
 def argmax_given(logits: mx.array, lse: mx.array) -> mx.array:
@@ -72,34 +71,14 @@ def argmax_given(logits: mx.array, lse: mx.array) -> mx.array:
             f"Expected lse of shape {expected} and {logits.dtype} for logits of shape {tuple(logits.shape)} "
             f"but got shape {tuple(lse.shape)} and {lse.dtype}: use mx.logsumexp(logits, axis=-1, keepdims=True)"
         )
-    if logits.size == 0 or logits.dtype not in DTYPES or _native(logits, lse):
+    if logits.size == 0 or logits.dtype not in DTYPES or native(logits, lse):
         return mx.argmax(logits - lse, axis=-1)
-    return _run(_selected, logits, lse)
+    return run(_selected, logits, lse)
 
 
 def _check_rank(logits: mx.array) -> None:
     if logits.ndim == 0:
         raise ValueError("Expected logits with a vocabulary axis, [..., V], but got a 0-d array")
-
-
-def _native(*arrays: mx.array) -> bool:
-    """Whether MLX's own operations must do the work, since no kernel can run where these arrays are traced."""
-    if executors.current() == "host":
-        return executors.tracing(*arrays)
-    return executors.shapeless_tracing()
-
-
-def _run(graph: Graph, *arrays: mx.array) -> mx.array:
-    """Runs a graph of kernels; where the executor is part of MLX's graphs, compiled once for each shape."""
-    if executors.current() == "host":
-        return graph(*arrays)
-    return _compiled(graph)(*arrays)
-
-
-@cache
-def _compiled(graph: Graph) -> Graph:
-    compiled: Graph = mx.compile(graph)
-    return compiled
 
 
 def _normalized(logits: mx.array) -> mx.array:

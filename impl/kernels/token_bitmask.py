@@ -7,7 +7,6 @@ The contract is XGrammar's: apply_token_bitmask_mlx of mlc-ai/xgrammar (Apache-2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import mlx.core as mx
 import numpy as np
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.kernels.graph import native, run
 from mlx_assay.impl.kernels.text import metal_text
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def apply_token_bitmask(logits: mx.array, bits: np.ndarray | torch.Tensor | mx.a
     _check_logits(logits)
     vocab = logits.shape[-1]
     words = mx.array(_words(bits, math.ceil(vocab / 32)))
-    if executors.current() == "host":
-        return _added(logits, words) if executors.tracing(logits) else _masked(logits, words)
-    return _added(logits, words) if executors.shapeless_tracing() else _compiled()(logits, words)
+    return _added(logits, words) if native(logits) else run(_masked, logits, words)
 
 
 def _check_logits(logits: mx.array) -> None:
@@ -102,12 +100,6 @@ def _added(logits: mx.array, words: mx.array) -> mx.array:
     ids = mx.arange(logits.shape[-1], dtype=mx.uint32)
     allowed = (words[ids // 32] >> (ids % 32)) & 1
     return logits + mx.where(allowed == 1, 0.0, -math.inf).astype(logits.dtype)
-
-
-@cache
-def _compiled() -> Callable[[mx.array, mx.array], mx.array]:
-    compiled: Callable[[mx.array, mx.array], mx.array] = mx.compile(_masked)
-    return compiled
 
 
 @cache
