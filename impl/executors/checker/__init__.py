@@ -1,0 +1,1 @@
+"""Undefined behaviour of kernels, found while they run."""
