@@ -39,6 +39,7 @@ CRASHED = "???"
 CASE_MARK = "::test_mlx_assay["
 """What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
 FOLDER = Path(__file__).parent
+EXPLORATION = "test_exploration"
 KEYS = {
     "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
     "executor": "metal or host (default: metal where there is one)",
@@ -72,6 +73,15 @@ def pytest_configure(config: pytest.Config) -> None:
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves exploration out where a query chose listed cases, rather than show it as a skip for want of parameters."""
+    if config.getoption("mlx_assay_query") or config.getini("mlx_assay_query"):
+        explored = [item for item in items if item.path.is_relative_to(FOLDER) and item.path.stem == EXPLORATION]
+        if explored:
+            items[:] = [item for item in items if item not in explored]
+            config.hook.pytest_deselected(items=explored)
 
 
 @pytest.fixture

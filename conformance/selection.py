@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from mlx_assay.conformance.query import Query, QueryError, nearest
+from mlx_assay.conformance.query import TAG, Query, QueryError, nearest
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import Kind, Tier, all_cases, kind_of, kinds
 
@@ -105,14 +106,27 @@ def replayed(text: str) -> Case:
 
 
 def _unmatched(query: Query, pool: Mapping[str, Case]) -> str:
-    paths = {case.path for case in pool.values()}
-    near = nearest(query.path, paths)
     by_path = [case for case in pool.values() if Query(query.text, query.path).matches(case)]
-    if by_path and query.filters:
-        known = sorted({f"{key}={value}" for case in by_path for key, value in case.parameters})
-        near = nearest("&".join(f"{key}={value}" for key, value in query.filters), known) or known[:5]
-    hint = f"; the nearest are {', '.join(near)}" if near else ""
+    if not by_path:
+        near = nearest(query.path, {case.path for case in pool.values()})
+        hint = f"; the nearest are {', '.join(near)}" if near else ""
+    else:
+        hint = "".join(_unknown_filter(key, value, by_path) for key, value in query.filters)
     return f"Query {query.text!r} matches no case of this tier and seed{hint}"
+
+
+def _unknown_filter(key: str, value: str, cases: Sequence[Case]) -> str:
+    """What cases of a path have in place of a filter that none of them passes; nothing if it is not to blame."""
+    if key == TAG:
+        known = {tag for case in cases for tag in tags_of(case)}
+    else:
+        known = {str(there) for case in cases for name, there in case.parameters if name == key}
+    if any(fnmatchcase(name, value) for name in known):
+        return ""
+    if not known:
+        names = sorted({name for case in cases for name, _ in case.parameters} | {TAG})
+        return f"; there is no parameter {key!r}, expected {', '.join(names)}"
+    return f"; {key} is {', '.join(nearest(value, known) or sorted(known)[:8])}, not {value!r}"
 
 
 def _nothing(lacking: Sequence[str], implemented: Sequence[str] | None) -> str:

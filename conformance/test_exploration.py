@@ -65,7 +65,10 @@ def test_exploration(operation: str, dtype: str, implementation: Implementation,
     record = judge(case, implementation, kind=kind)
     if not record.conforms:
         path = candidate(find, Path.cwd() / FOLDER)
-        pytest.fail(f"{record.message or record.verdict}\n  mlx-assay keep {path} --why '...'", pytrace=False)
+        # A drawn input has no id that replays it before it is kept.
+        keep = f"mlx-assay keep {path} --why '...'"
+        told = record.message.replace(record.replay, keep) if record.message else f"{record.verdict}: {keep}"
+        pytest.fail(told, pytrace=False)
 
 
 def left_to_the_device(find: Find) -> bool:

@@ -228,6 +228,7 @@ def test_exploration_finds_a_planted_fault_and_leaves_a_file(tmp_path: Path) -> 
     path = tmp_path / "mlx-assay-found" / "normalized_argmax-float16.safetensors"
     assert run.returncode == 1, run.stdout + run.stderr
     assert f"mlx-assay keep {path}" in run.stdout
+    assert "mlx-assay replay" not in run.stdout
     assert "tie lost" in run.stdout
     assert "1 failed, 4 skipped" in run.stdout
     assert "logit_softcap is not asked: the implementation has no function of this name" in run.stdout

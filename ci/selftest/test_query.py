@@ -165,3 +165,16 @@ def test_a_wrong_limit_is_refused(text: str) -> None:
 def test_a_distribution_that_loses_cases_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="Expected --dist load or worksteal"):
         options.distribution(name)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("apply_token_bitmask/*?tag=nam", "tag is nan, .* not 'nam'"),
+        ("normalized_argmax/*?row=3", "there is no parameter 'row', expected .*rows, .*tag, vocab"),
+        ("normalized_argmax/*?rows=31234", "rows is .*, not '31234'"),
+    ],
+)
+def test_a_filter_that_fits_nothing_is_named_with_what_would_fit(query: str, said: str) -> None:
+    with pytest.raises(NothingSelected, match=said):
+        select([query])
