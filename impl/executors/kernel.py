@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors import choice, observation
 from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 from mlx_assay.impl.executors.metal import MetalKernel
@@ -59,10 +59,14 @@ class Kernel:
                 "mx.disable_compile()."
             )
         poison = choice.current_poison()
-        return self._host(
-            *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
-            DEFAULT_POISON if poison is None else poison,
-        )
+
+        def launch() -> list[mx.array]:
+            return self._host(
+                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
+                DEFAULT_POISON if poison is None else poison,
+            )
+
+        return observation.launched(self.definition, launch)
 
     def _on_metal(self) -> MetalKernel:
         if self._metal is None:

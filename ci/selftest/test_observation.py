@@ -1,0 +1,58 @@
+"""One observer sees every launch on the host executor, in every thread, and decides what the caller gets."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from mlx_assay.impl.executors import metal_kernel, use
+from mlx_assay.impl.executors.observation import Launch, observed
+from mlx_assay.impl.executors.signature import Definition
+
+DOUBLE = metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * 2;")
+
+
+def doubled(values: list[int]) -> list[int]:
+    with use("host"):
+        (y,) = DOUBLE(
+            inputs=[mx.array(values)],
+            grid=(len(values), 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(len(values),)],
+            output_dtypes=[mx.int32],
+        )
+    found: list[int] = y.tolist()
+    return found
+
+
+def test_launches_of_every_thread_are_seen_and_run_as_often_as_asked() -> None:
+    seen: list[str] = []
+
+    def observer(definition: Definition, launch: Launch) -> list[Any]:
+        seen.append(definition.name)
+        first, second = launch(), launch()
+        assert first[0].tolist() == second[0].tolist()
+        return [first[0] + second[0]]
+
+    with observed(observer):
+        answers = [doubled([1, 2, 3])]
+        thread = threading.Thread(target=lambda: answers.append(doubled([4])))
+        thread.start()
+        thread.join()
+    assert answers == [[4, 8, 12], [16]]
+    assert seen == ["double", "double"]
+    assert doubled([1]) == [2]
+
+
+def test_a_second_observer_is_refused_and_the_first_stays() -> None:
+    def nothing(definition: Definition, launch: Launch) -> list[Any]:
+        return [mx.array([7])]
+
+    with observed(nothing):
+        with pytest.raises(RuntimeError, match="leave its observed"), observed(nothing):
+            pytest.fail("there is one already")
+        assert doubled([1]) == [7]
+    assert doubled([1]) == [2]
