@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.impl.executors.apple import dispatch, product, reduction
 from mlx_assay.impl.executors.apple.kernel import AppleLibrary
+from mlx_assay.impl.executors.stock import dispatch, product, reduction
 
 VERSIONS = ("0.31.2", "0.32.2", "0.32.4")
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -19,10 +19,9 @@ import msgspec
 from mlx_assay.impl.executors import objects
 from mlx_assay.impl.executors.apple import lowering, runtime
 from mlx_assay.impl.executors.apple.container import MetallibError
-from mlx_assay.impl.executors.apple.program import Argument, Constant, Program, disassemble
+from mlx_assay.impl.executors.apple.program import Constant, Program, disassemble
+from mlx_assay.impl.executors.binding import Argument, ConstantValue
 from mlx_assay.impl.executors.toolchain import machine
-
-ConstantValue = bool | int | float
 
 _linking = threading.Lock()
 

@@ -1,28 +1,21 @@
 """The door to Apple's compiled kernels: load a library, take a function out of it, launch it on arrays."""
 
-import ctypes
 import difflib
-import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, SupportsIndex
 
-from mlx_assay.impl.executors import choice, launch, objects
-from mlx_assay.impl.executors.apple.binding import Binding
-from mlx_assay.impl.executors.apple.compilation import Code, Compiled, ConstantValue, compile_kernel
+from mlx_assay.impl.executors.apple.compilation import Code, Compiled, compile_kernel
 from mlx_assay.impl.executors.apple.container import Container
 from mlx_assay.impl.executors.apple.wheel import metallib
+from mlx_assay.impl.executors.binding import ConstantValue
+from mlx_assay.impl.executors.raw import LaunchError, RawKernel
 
-Axes = int | Sequence[int]
-
-
-class LaunchError(RuntimeError):
-    """A launch that could not be finished: threads wait at different barriers, or there is no memory."""
+__all__ = ["AppleKernel", "AppleLibrary", "LaunchError", "load"]
 
 
-class AppleKernel:
+class AppleKernel(RawKernel):
     """One compiled kernel on this machine's CPU.
 
     `opaque` names the functions whose bits this machine's C library decides, not a GPU; `ordered` those whose sums are
@@ -30,83 +23,16 @@ class AppleKernel:
     """
 
     def __init__(self, compiled: Compiled) -> None:
-        self.name = compiled.name
-        self.arguments = compiled.arguments
-        self.buffers = tuple(a for a in compiled.arguments if a.kind == "buffer")
-        self.constants = compiled.constants
-        self.threadgroup_bytes = compiled.threadgroup_bytes
+        self._code = Code(compiled)
+        super().__init__(
+            compiled.name, compiled.arguments, compiled.constants, self._code.thread, compiled.threadgroup_bytes
+        )
         self.opaque = list(compiled.opaque)
         self.ordered = list(compiled.ordered)
         self._sites = compiled.sites
-        self._binding = Binding(self.name, self.buffers, self.constants)
-        self._code = Code(compiled)
-        self._launch = objects.runtime().assay_launch
 
-    def __call__(
-        self,
-        buffers: Sequence[Any] | Mapping[int, Any],
-        *,
-        threadgroup: Axes,
-        grid: Axes | None = None,
-        threadgroups: Axes | None = None,
-        poison: int | None = None,
-        schedule: str | None = None,
-    ) -> None:
-        """Runs every thread; results are in the writable arrays among `buffers`.
-
-        `buffers` by buffer index (a sequence, or a mapping): NumPy or MLX arrays, NumPy scalars, bytes, or None for one
-        that MLX leaves unbound; those that the function constants switch off may be left out. A buffer that the kernel
-        writes is a writable NumPy array. Strides are the kernel's own matter: it gets the address of the first element.
-        One of `grid` (threads, as Metal's dispatchThreads) and `threadgroups` (as dispatchThreadgroups) is given.
-        Threadgroup memory holds the 32-bit pattern `poison` at the start of every threadgroup. `poison` and `schedule`
-        default to what `executors.poison` and `executors.schedule` have set.
-
-        ValueError, TypeError: a buffer or a size is not what the kernel takes. LaunchError: it could not be finished.
-        """
-        keep: list[object] = []
-        addresses = self._binding.addresses(buffers, keep)
-        threadgroup, total = _axes(threadgroup), self._grid(_axes(threadgroup), grid, threadgroups)
-        total, threadgroup = launch.check_grid(total, threadgroup)
-        name = schedule or choice.current_schedule()
-        if name not in choice.SCHEDULES:
-            raise ValueError(f"schedule is {name!r}, expected one of {', '.join(choice.SCHEDULES)}")
-        pattern = poison if poison is not None else choice.current_poison()
-        if all(total):
-            filled = launch.DEFAULT_POISON if pattern is None else pattern
-            self._run(addresses, total, threadgroup, filled, choice.SCHEDULES.index(name))
-
-    def _grid(self, threadgroup: Sequence[int], grid: Axes | None, threadgroups: Axes | None) -> tuple[int, ...]:
-        if (grid is None) == (threadgroups is None):
-            raise TypeError(f"kernel {self.name!r}: expected either grid= (threads) or threadgroups=, and one of them")
-        if grid is not None:
-            return _axes(grid)
-        return tuple(n * t for n, t in zip(_axes(threadgroups), threadgroup, strict=True))
-
-    def _run(
-        self, addresses: list[int], grid: Sequence[int], threadgroup: Sequence[int], poison: int, schedule: int
-    ) -> None:
-        request = launch._Launch(
-            thread=self._code.thread, threadgroup_bytes=self.threadgroup_bytes, poison=poison, schedule=schedule
-        )
-        request.grid[:] = grid
-        request.threadgroup[:] = threadgroup
-        passed = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
-        request.buffers = ctypes.addressof(passed)
-        fault = self._launch(ctypes.byref(request))
-        if fault == 1:
-            first, second = (f"{self._sites[n - 1]} (number {n})" for n in request.lines)
-            raise LaunchError(
-                f"kernel {self.name!r}: threads of one threadgroup wait at different barriers, {first} and {second}: "
-                "check the grid and the threadgroup against MLX's dispatch of this kernel"
-            )
-        if fault:
-            raise LaunchError(f"kernel {self.name!r}: no memory for the threads' stacks (256 MiB of address space)")
-
-
-def _axes(value: Axes | None) -> tuple[int, ...]:
-    if value is None or isinstance(value, SupportsIndex):
-        return (0 if value is None else operator.index(value), 1, 1)
-    return (*(int(n) for n in value), *(1,) * (3 - len(value)))
+    def _site(self, number: int) -> str:
+        return f"{self._sites[number - 1]} (number {number})"
 
 
 class AppleLibrary:

@@ -14,8 +14,9 @@ from mlx_assay.impl.executors.apple import air
 from mlx_assay.impl.executors.apple.assembly import FLUSHED, Assembly
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.layout import Layout
-from mlx_assay.impl.executors.apple.program import Argument, Program
+from mlx_assay.impl.executors.apple.program import Program
 from mlx_assay.impl.executors.apple.types import parse
+from mlx_assay.impl.executors.binding import Argument
 from mlx_assay.impl.executors.launch import MAX_THREADGROUP_BYTES
 
 ENTRY = "assay_thread"

@@ -7,29 +7,11 @@ import llvmlite.binding as llvm
 import msgspec
 
 from mlx_assay.impl.executors.apple.container import MetallibError
+from mlx_assay.impl.executors.binding import Argument
 
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.M)
 _NAMED = re.compile(r"^!(air\.[a-z_]+) = !\{(.*)\}$", re.M)
 _ITEM = re.compile(r'!"((?:[^"\\]|\\.)*)"|!(\d+)|i\d+ (-?\d+|true|false)|([^,]+?@[^,]+|null)(?:, |$)')
-
-
-class Argument(msgspec.Struct, frozen=True):
-    """One argument of a kernel.
-
-    `kind` is "buffer", or the attribute behind the value, as "thread_position_in_grid". `type` is its type in LLVM's
-    language. `location` is a buffer's index; `condition` names the function constant without which it is not there.
-    """
-
-    kind: str
-    type: str
-    name: str
-    location: int = -1
-    space: int = 0
-    writable: bool = False
-    bytes: int = 0
-    alignment: int = 1
-    type_name: str = ""
-    condition: str | None = None
 
 
 class Constant(msgspec.Struct, frozen=True):

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.impl.executors.apple.dispatch import Array, name_of, row_threads, up
-from mlx_assay.impl.executors.apple.kernel import AppleLibrary
+from mlx_assay.impl.executors.raw import RawLibrary
+from mlx_assay.impl.executors.stock.dispatch import Array, name_of, row_threads, up
 
 
 def _reduced_dtype(array: Array, operation: str) -> Any:
@@ -15,7 +15,7 @@ def _reduced_dtype(array: Array, operation: str) -> Any:
     return array.dtype
 
 
-def reduce_rows(library: AppleLibrary, x: Array, operation: str = "sum", **launch: Any) -> Array:
+def reduce_rows(library: RawLibrary, x: Array, operation: str = "sum", **launch: Any) -> Array:
     """sum, prod, max or min of the last axis of x [R, V]: row_reduce_small, row_reduce_simple or row_reduce_looped."""
     rows, size = x.shape
     out = np.zeros(rows, _reduced_dtype(x, operation))
@@ -38,7 +38,7 @@ def reduce_rows(library: AppleLibrary, x: Array, operation: str = "sum", **launc
     return out
 
 
-def reduce_columns(library: AppleLibrary, x: Array, operation: str = "sum", **launch: Any) -> Array:
+def reduce_columns(library: RawLibrary, x: Array, operation: str = "sum", **launch: Any) -> Array:
     """sum, prod, max or min of the middle axis of x [B, R, C]: col_reduce_small, _longcolumn, _2pass or _looped."""
     batch, size, stride = x.shape
     out = np.zeros((batch, stride), _reduced_dtype(x, operation))
@@ -63,7 +63,7 @@ def reduce_columns(library: AppleLibrary, x: Array, operation: str = "sum", **la
     return out
 
 
-def _columns(library: AppleLibrary, name: str, x: Array, out: Array, out_size: int, **launch: Any) -> None:
+def _columns(library: RawLibrary, name: str, x: Array, out: Array, out_size: int, **launch: Any) -> None:
     """Binds by name: the versions number the last buffers differently."""
     batch, size, stride = x.shape
     kernel = library.function(name)
@@ -85,7 +85,7 @@ def _columns(library: AppleLibrary, name: str, x: Array, out: Array, out_size: i
     kernel({a.location: buffers[a.name] for a in kernel.buffers}, **launch)
 
 
-def _looped(library: AppleLibrary, operation: str, x: Array, out: Array, launch: Mapping[str, Any]) -> None:
+def _looped(library: RawLibrary, operation: str, x: Array, out: Array, launch: Mapping[str, Any]) -> None:
     name = f"col_reduce_looped_1_32_32_reduce_{operation}{name_of(x)}"
     grid = (256 * up(x.shape[2], 32), x.shape[0], 1)
     _columns(library, name, x, out, out.size, grid=grid, threadgroup=(256, 1, 1), **launch)

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.impl.executors.apple.dispatch import Array, name_of, up
-from mlx_assay.impl.executors.apple.kernel import AppleLibrary
+from mlx_assay.impl.executors.raw import RawLibrary
+from mlx_assay.impl.executors.stock.dispatch import Array, name_of, up
 
 _QUANTISED_NAMES = {"float32": "float", "float16": "float16_t", "bfloat16": "bfloat16_t"}
 
 
-def matvec(library: AppleLibrary, matrix: Array, vector: Array, *, transposed: bool = False, **launch: Any) -> Array:
+def matvec(library: RawLibrary, matrix: Array, vector: Array, *, transposed: bool = False, **launch: Any) -> Array:
     """matrix [N, K] @ vector [K] -> [N], in their dtype: gemv. `transposed`: matrix is [K, N], gemv_t."""
     inner, outer = matrix.shape if transposed else matrix.shape[::-1]
     out = np.zeros(outer, matrix.dtype)
@@ -41,7 +41,7 @@ def _gemv_transposed(inner: int, outer: int) -> tuple[int, int, int, int, int, i
 
 
 def quantized_matvec(
-    library: AppleLibrary,
+    library: RawLibrary,
     x: Array,
     weight: Array,
     scales: Array,

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from mlx_assay.impl.executors.apple.kernel import AppleLibrary
+from mlx_assay.impl.executors.raw import RawLibrary
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ def row_threads(size: int) -> int:
     return _SIMD * up(up(size, _READS), _SIMD)
 
 
-def argmax(library: AppleLibrary, x: Array, *, smallest: bool = False, **launch: Any) -> Array:
+def argmax(library: RawLibrary, x: Array, *, smallest: bool = False, **launch: Any) -> Array:
     """ids uint32 [...] of the largest (or smallest) of the last axis of x [..., V]: arg_reduce_general."""
     kernel = library.function(f"{'argmin' if smallest else 'argmax'}_{name_of(x)}")
     rows, size = _rows(x)
@@ -72,13 +72,13 @@ def argmax(library: AppleLibrary, x: Array, *, smallest: bool = False, **launch:
 
 
 def _by_row(
-    library: AppleLibrary, name: str, size: int, rows: int, buffers: list[Any], launch: Mapping[str, Any]
+    library: RawLibrary, name: str, size: int, rows: int, buffers: list[Any], launch: Mapping[str, Any]
 ) -> None:
     threads = row_threads(size) if size <= LOOPED_ABOVE else _MOST_THREADS
     library.function(name)(buffers, grid=(rows * threads, 1, 1), threadgroup=(threads, 1, 1), **launch)
 
 
-def logsumexp(library: AppleLibrary, x: Array, **launch: Any) -> Array:
+def logsumexp(library: RawLibrary, x: Array, **launch: Any) -> Array:
     """logsumexp [..., 1] of the last axis of x [..., V], in its dtype: block_logsumexp or looped_logsumexp."""
     rows, size = _rows(x)
     out = np.zeros((*x.shape[:-1], 1), x.dtype)
@@ -87,7 +87,7 @@ def logsumexp(library: AppleLibrary, x: Array, **launch: Any) -> Array:
     return out
 
 
-def softmax(library: AppleLibrary, x: Array, *, precise: bool = False, **launch: Any) -> Array:
+def softmax(library: RawLibrary, x: Array, *, precise: bool = False, **launch: Any) -> Array:
     """softmax over the last axis of x [..., V], in its dtype: block_softmax or looped_softmax.
 
     `precise`: sums in f32, as mx.softmax(precise=True); float32 is always so.
@@ -100,7 +100,7 @@ def softmax(library: AppleLibrary, x: Array, *, precise: bool = False, **launch:
     return out
 
 
-def rms_norm(library: AppleLibrary, x: Array, weight: Array, eps: float, **launch: Any) -> Array:
+def rms_norm(library: RawLibrary, x: Array, weight: Array, eps: float, **launch: Any) -> Array:
     """x [..., V] normalised by its root mean square and scaled by weight [V], in x's dtype: rms or rms_looped."""
     rows, size = _rows(x)
     out = np.zeros_like(x)
@@ -110,7 +110,7 @@ def rms_norm(library: AppleLibrary, x: Array, weight: Array, eps: float, **launc
     return out
 
 
-def _elementwise(library: AppleLibrary, names: tuple[str, str], buffers: list[Any], out: Array, launch: Any) -> Array:
+def _elementwise(library: RawLibrary, names: tuple[str, str], buffers: list[Any], out: Array, launch: Any) -> Array:
     wide = out.size >= _VECTOR_ABOVE and out.itemsize < 8
     each = 8 // buffers[0].itemsize if wide else 1
     threads = up(out.size, each)
@@ -122,14 +122,14 @@ def _elementwise(library: AppleLibrary, names: tuple[str, str], buffers: list[An
     return out
 
 
-def unary(library: AppleLibrary, operation: str, x: Array, *, dtype: Any = None, **launch: Any) -> Array:
+def unary(library: RawLibrary, operation: str, x: Array, *, dtype: Any = None, **launch: Any) -> Array:
     """An operation of MLX ("Exp", "Tanh", "Negative" ...) on every element of x: v_ or, from 65,536 elements, vn_."""
     out = np.zeros(x.shape, dtype or x.dtype)
     tail = f"_{operation}{name_of(x)}{name_of(out)}"
     return _elementwise(library, (f"v{tail}", f"vn{tail}"), [x], out, launch)
 
 
-def binary(library: AppleLibrary, operation: str, a: Array, b: Array, *, dtype: Any = None, **launch: Any) -> Array:
+def binary(library: RawLibrary, operation: str, a: Array, b: Array, *, dtype: Any = None, **launch: Any) -> Array:
     """An operation of MLX ("Add", "Divide", "Maximum" ...) on arrays of one shape, or an array and one element.
 
     ss, sv, vs, vv, and their n forms from 65,536 elements. A comparison has dtype=bool.

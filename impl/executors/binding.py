@@ -1,13 +1,35 @@
-"""Binding a launch's buffers: by index, checked against what the kernel's metadata says of them."""
+"""Binding a launch's buffers: by index, checked against what is known of the kernel's arguments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mlx_assay.impl.executors import launch
-from mlx_assay.impl.executors.apple.compilation import ConstantValue
-from mlx_assay.impl.executors.apple.program import Argument
+
+ConstantValue = bool | int | float
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument of a kernel.
+
+    `kind` is "buffer", or the attribute behind the value, as "thread_position_in_grid". `type` is its type in the
+    language that the kernel is written in. `location` is a buffer's index; `condition` names the function constant
+    without which it is not there.
+    """
+
+    kind: str
+    type: str
+    name: str
+    location: int = -1
+    space: int = 0
+    writable: bool = False
+    bytes: int = 0
+    alignment: int = 1
+    type_name: str = ""
+    condition: str | None = None
+
 
 # Metal's names of element types, as the class and the bytes of a dtype. Signs are not told apart.
 _ELEMENTS = {
