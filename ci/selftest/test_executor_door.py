@@ -12,6 +12,7 @@ import pytest
 
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import metal_kernel, objects, toolchain
+from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.signature import Definition
 from mlx_assay.impl.executors.translation import translate
@@ -131,7 +132,8 @@ def test_other_machines_objects_can_be_made(
         text = translate(HostKernel(definition).text([mx.zeros((64,)).astype(dtype)], [dtype], [("T", dtype)]))
         kernel = tmp_path / f"{dtype}.clcpp"
         kernel.write_text(text)
-        objects._compile_kernel(compiler, kernel, tmp_path / "kernel.o")
+        for switches in (Fidelity(), Fidelity(contraction="off", f32_denormals="kept")):
+            objects._compile_kernel(compiler, kernel, tmp_path / "kernel.o", switches)
     magic = {"linux": b"\x7fELF", "darwin": b"\xcf\xfa\xed\xfe"}[system]
     assert (tmp_path / "kernel.o").read_bytes().startswith(magic)
     for name in ("scheduler.cpp", "half.cpp"):

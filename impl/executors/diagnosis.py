@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors import choice, fidelity
 from mlx_assay.impl.executors.kernel import metal_kernel
 from mlx_assay.impl.executors.objects import cache_directory
 from mlx_assay.impl.executors.toolchain import ToolchainError, baseline, machine, toolchain
@@ -39,18 +39,17 @@ def describe(name: str) -> dict[str, str]:
         return {"executor": name, "mlx": importlib.metadata.version("mlx")} | {
             k: str(v) for k, v in mx.device_info().items()
         }
-    compiler = toolchain()
+    compiler, switches = toolchain(), fidelity.current()
+    mode = "MXCSR FTZ DAZ" if machine() == "x86_64" else "FPCR FZ"
     return {
         "executor": name,
         "mlx": importlib.metadata.version("mlx"),
         "compiler": compiler.source,
         "compiler_version": compiler.version,
         "baseline": baseline(),
-        "contraction": "on",
-        "f32_denormals": "flushed",
+        **switches.described(),
         "f16_denormals": "kept",
-        "mode": "MXCSR FTZ DAZ" if machine() == "x86_64" else "FPCR FZ",
-        "simd_sum": "ascending xor butterfly",
+        "mode": mode if switches.flushes else "no denormal flag",
         "schedule": choice.current_schedule(),
         "transcendentals": "C library, f32",
         "cpu": _processor(),

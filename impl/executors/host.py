@@ -9,7 +9,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 
-from mlx_assay.impl.executors import choice, launch, objects
+from mlx_assay.impl.executors import choice, fidelity, launch, objects
 from mlx_assay.impl.executors.signature import (
     MAX_CONSTANT_ELEMENTS,
     TYPES,
@@ -94,12 +94,13 @@ class HostKernel:
 
     def _prepare(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> _Prepared:
         kinds = tuple((a.dtype, a.ndim == 0, a.size < MAX_CONSTANT_ELEMENTS) for a in inputs)
-        key = (kinds, tuple(dtypes), tuple((name, type(value), value) for name, value in template))
+        switches = fidelity.current()
+        key = (switches.compiled, kinds, tuple(dtypes), tuple((name, type(value), value) for name, value in template))
         if (found := self._prepared.get(key)) is not None:
             return found
         text = self.text(inputs, dtypes, template)
         try:
-            library = objects.build(translate(text))
+            library = objects.build(translate(text), switches)
         except objects.CompilationError as error:
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} does not compile on the host executor:\n"

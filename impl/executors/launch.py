@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 
+from mlx_assay.impl.executors import fidelity
 from mlx_assay.impl.executors.objects import Library
 
 MAX_THREADS_PER_THREADGROUP = 1024
@@ -26,6 +27,8 @@ class _Launch(ctypes.Structure):
         ("lines", ctypes.c_int32 * 2),
         ("divergent_simdgroup_operations", ctypes.c_uint32),
         ("barriers_after_exits", ctypes.c_uint32),
+        ("keep_denormals", ctypes.c_uint32),
+        ("simd_order", ctypes.c_uint32),
     )
 
 
@@ -102,6 +105,29 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
     return tuple(grid), tuple(min(t, g) for t, g in zip(threadgroup, grid, strict=True))
 
 
+def prepare(
+    thread: int,
+    threadgroup_bytes: int,
+    grid: Sequence[int],
+    threadgroup: Sequence[int],
+    poison: int,
+    schedule: int,
+) -> _Launch:
+    """What the scheduler is asked, but for the buffers, with the fidelity switches as they stand."""
+    switches = fidelity.current()
+    request = _Launch(
+        thread=thread,
+        threadgroup_bytes=threadgroup_bytes,
+        poison=poison,
+        schedule=schedule,
+        keep_denormals=not switches.flushes,
+        simd_order=switches.order,
+    )
+    request.grid[:] = grid
+    request.threadgroup[:] = threadgroup
+    return request
+
+
 def launch(
     library: Library,
     name: str,
@@ -115,14 +141,7 @@ def launch(
     grid, threadgroup = check_grid(grid, threadgroup)
     if not all(grid):
         return
-    request = _Launch(
-        thread=library.thread,
-        threadgroup_bytes=library.threadgroup_bytes,
-        poison=poison,
-        schedule=schedule,
-    )
-    request.grid[:] = grid
-    request.threadgroup[:] = threadgroup
+    request = prepare(library.thread, library.threadgroup_bytes, grid, threadgroup, poison, schedule)
     buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
     request.buffers = ctypes.addressof(buffers)
     fault = library.launch(ctypes.byref(request))

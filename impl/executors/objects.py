@@ -14,13 +14,24 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mlx_assay.impl.executors.toolchain import KERNEL_FLAGS, RUNTIME, RUNTIME_FLAGS, Toolchain, baseline, toolchain
+from mlx_assay.impl.executors.fidelity import Fidelity
+from mlx_assay.impl.executors.toolchain import (
+    DENORMAL_FLAGS,
+    KERNEL_FLAGS,
+    RUNTIME,
+    RUNTIME_FLAGS,
+    Toolchain,
+    baseline,
+    toolchain,
+)
 
 CACHE_VARIABLE = "MLX_ASSAY_CACHE"
 
 # clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent
 # to an exact function instead.
 _FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
+_FUSED = re.compile(r"@llvm\.fmuladd\.((?:v(\d+))?f(16|32))\b")
+_CONTRACT_FLAG = re.compile(r"(?<== )(f(?:mul|add|sub|neg|div)(?: \w+)*?) contract\b")
 
 _ALIGNED_ACCESS = re.compile(r"^(?!@)(?!.*(?: alloca |atomic|cmpxchg)).*\balign (?:2|4|8|16|32|64)\b.*$", re.M)
 
@@ -101,16 +112,33 @@ def exact_fused_half(ir: str) -> str:
     return f"{ir}\ndeclare zeroext i16 @assay_fmuladd_half(i16 zeroext, i16 zeroext, i16 zeroext)\n{definitions}"
 
 
+def uncontracted(ir: str) -> str:
+    """LLVM IR in which every product and every sum is rounded, whatever the text's pragmas say."""
+    types = {m[1]: ("half" if m[3] == "16" else "float", m[2]) for m in _FUSED.finditer(ir)}
+    ir = re.sub(r"^declare [^\n]*@llvm\.fmuladd\.[^\n]*$", "", _CONTRACT_FLAG.sub(r"\1", ir), flags=re.M)
+    definitions = []
+    for suffix, (scalar, lanes) in types.items():
+        type_ = f"<{lanes} x {scalar}>" if lanes else scalar
+        definitions.append(
+            f"define internal {type_} @assay.apart.{suffix}({type_} %a, {type_} %b, {type_} %c) alwaysinline {{\n"
+            f"  %p = fmul {type_} %a, %b\n  %s = fadd {type_} %p, %c\n  ret {type_} %s\n}}\n"
+        )
+    return "\n".join([_FUSED.sub(r"@assay.apart.\1", ir), *definitions])
+
+
 def unaligned(ir: str) -> str:
     """LLVM IR that assumes no alignment of memory it did not make: MLX's buffers on a CPU start 8 bytes past 16."""
     return _ALIGNED_ACCESS.sub(lambda m: re.sub(r"\balign \d+", "align 1", m[0]), ir)
 
 
-def _compile_kernel(compiler: Toolchain, source: Path, output: Path) -> None:
-    flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-I", str(RUNTIME))
+def _compile_kernel(compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity) -> None:
+    flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals])
+    flags += ("-I", str(RUNTIME))
     ir = source.with_suffix(".ll")
     _run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
     text = unaligned(ir.read_text())
+    if fidelity.contraction == "off":
+        text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
     _run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
 
@@ -161,9 +189,9 @@ def _load(path: Path) -> Library:
     return Library(thread, library.assay_threadgroup_bytes(), scheduler.assay_launch)
 
 
-def build(source: str) -> Library:
+def build(source: str, fidelity: Fidelity) -> Library:
     """The library of a translated kernel, from the cache or made now. CompilationError: the compiler's messages."""
-    path = _path(_key("kernel", source))
+    path = _path(_key("kernel", source, *fidelity.compiled))
     if path.exists():
         try:
             return _load(path)
@@ -173,6 +201,6 @@ def build(source: str) -> Library:
         work = Path(folder)
         text, compiled = work / "kernel.clcpp", work / "kernel.o"
         text.write_text(source)
-        _compile_kernel(toolchain(), text, compiled)
+        _compile_kernel(toolchain(), text, compiled, fidelity)
         _publish(work, [compiled], path)
     return _load(path)

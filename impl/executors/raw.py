@@ -16,14 +16,13 @@ class LaunchError(RuntimeError):
 
 
 class RawKernel:
-    """A kernel compiled for this machine. `thread` is the address of the function that runs one thread of it."""
+    """A kernel compiled for this machine."""
 
     def __init__(
         self,
         name: str,
         arguments: Sequence[Argument],
         constants: Mapping[str, ConstantValue],
-        thread: int,
         threadgroup_bytes: int,
     ) -> None:
         self.name = name
@@ -31,9 +30,12 @@ class RawKernel:
         self.buffers = tuple(a for a in arguments if a.kind == "buffer")
         self.constants = dict(constants)
         self.threadgroup_bytes = threadgroup_bytes
-        self._thread = thread
         self._binding = Binding(self.name, self.buffers, self.constants)
         self._launch = objects.runtime().assay_launch
+
+    def _thread(self) -> int:
+        """The address of the function that runs one thread."""
+        raise NotImplementedError
 
     def _site(self, number: int) -> str:
         return f"source line {number}"
@@ -81,11 +83,7 @@ class RawKernel:
     def _run(
         self, addresses: list[int], grid: Sequence[int], threadgroup: Sequence[int], poison: int, schedule: int
     ) -> None:
-        request = launch._Launch(
-            thread=self._thread, threadgroup_bytes=self.threadgroup_bytes, poison=poison, schedule=schedule
-        )
-        request.grid[:] = grid
-        request.threadgroup[:] = threadgroup
+        request = launch.prepare(self._thread(), self.threadgroup_bytes, grid, threadgroup, poison, schedule)
         passed = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
         request.buffers = ctypes.addressof(passed)
         fault = self._launch(ctypes.byref(request))
@@ -111,6 +109,6 @@ class RawLibrary(Protocol):
     def __contains__(self, name: str) -> bool: ...
 
     def function(
-        self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool = True
+        self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool | None = None
     ) -> RawKernel:
         """A kernel by name, with values for its function constants."""

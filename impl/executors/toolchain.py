@@ -29,10 +29,15 @@ _LANGUAGE = (
 KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),
     *("-Xclang", "-cl-ext=" + ",".join(f"+{feature}" for feature in _LANGUAGE)),
-    *("-ffp-contract=on", "-Xclang", "-fdenormal-fp-math-f32=preserve-sign,preserve-sign"),
+    "-ffp-contract=on",
     *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno"),
     *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5"),
 )
+# What the compiler may assume and fold of f32, as the launch will compute it.
+DENORMAL_FLAGS = {
+    "flushed": ("-Xclang", "-fdenormal-fp-math-f32=preserve-sign,preserve-sign"),
+    "kept": ("-Xclang", "-fdenormal-fp-math-f32=ieee,ieee"),
+}
 RUNTIME_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off")
 
 

@@ -114,14 +114,14 @@ def fused(code: Assembly, type_: Type) -> str:
 
 
 def _dot(code: Assembly, type_: Type) -> str:
-    """As the runtime's own: the first product, then one fused step a lane."""
+    """As the runtime's own: the first product, then one step a lane, fused where contraction is on."""
     pairs = []
     for i in range(type_.lanes):
         pairs.append([code.value(f"extractelement {type_} %a{n}, i32 {i}") for n in (0, 1)])
     total = code.value(f"fmul {type_.element} {pairs[0][0]}, {pairs[0][1]}")
     for a, b in pairs[1:]:
         if type_.element == "float":
-            total = code.call("float", "llvm.fma.f32", f"float {a}", f"float {b}", f"float {total}")
+            total = code.call("float", "llvm.fmuladd.f32", f"float {a}", f"float {b}", f"float {total}")
         else:
             product = code.value(f"fmul {type_.element} {a}, {b}")
             total = code.value(f"fadd {type_.element} {product}, {total}")

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from mlx_assay.impl.executors.apple.types import Type
 
-# Of f32 alone: a denormal operand or result counts as zero. LLVM must not fold otherwise.
+# Of f32 alone: a denormal operand or result counts as zero, or is kept. LLVM must not fold otherwise.
 FLUSHED = '"denormal-fp-math-f32"="preserve-sign,preserve-sign"'
+KEPT = '"denormal-fp-math-f32"="ieee,ieee"'
 
 
 class Assembly:

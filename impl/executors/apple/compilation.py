@@ -21,6 +21,7 @@ from mlx_assay.impl.executors.apple import lowering, runtime
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.program import Constant, Program, disassemble
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
+from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.toolchain import machine
 
 _linking = threading.Lock()
@@ -115,10 +116,10 @@ def _listed(constants: tuple[Constant, ...] | list[Constant]) -> str:
     return ", ".join(f"{c.name} ({c.type}, index {c.index})" for c in constants) or "none"
 
 
-def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], contraction: bool) -> Compiled:
+def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity) -> Compiled:
     program = disassemble(name, bitcode)
     values = _check_constants(program, constants)
-    lowered = lowering.lower(program, values, runtime.offsets(), contraction)
+    lowered = lowering.lower(program, values, runtime.offsets(), fidelity)
     code, imports = emit(name, lowered.text)
     return Compiled(
         name=program.name,
@@ -133,7 +134,7 @@ def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], 
     )
 
 
-def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], contraction: bool) -> Compiled:
+def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity) -> Compiled:
     """A kernel's object, from the cache or made now.
 
     ValueError: a function constant is missing or unknown. MetallibError: the bitcode is not what it should be.
@@ -142,12 +143,12 @@ def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantVa
     key = hashlib.sha256(bitcode)
     versions = (llvmlite.__version__, str(llvm.llvm_version_info), runtime.digest(), _sources())
     given = sorted((str(k), type(v).__name__, v) for k, v in constants.items())
-    for part in (name, *versions, sys.platform, platform.machine(), repr(given), str(contraction)):
+    for part in (name, *versions, sys.platform, platform.machine(), repr(given), *fidelity.compiled):
         key.update(part.encode() + b"\0")
     path = objects.cache_directory() / "objects" / f"{key.hexdigest()}.air"
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         return msgspec.msgpack.decode(path.read_bytes(), type=Compiled)
-    made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, contraction)
+    made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, fidelity)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(msgspec.msgpack.encode(made))

@@ -2,14 +2,16 @@
 
 import difflib
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 
+from mlx_assay.impl.executors import fidelity
 from mlx_assay.impl.executors.apple.compilation import Code, Compiled, compile_kernel
 from mlx_assay.impl.executors.apple.container import Container
 from mlx_assay.impl.executors.apple.wheel import metallib
 from mlx_assay.impl.executors.binding import ConstantValue
+from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.raw import LaunchError, RawKernel
 
 __all__ = ["AppleKernel", "AppleLibrary", "LaunchError", "load"]
@@ -19,20 +21,33 @@ class AppleKernel(RawKernel):
     """One compiled kernel on this machine's CPU.
 
     `opaque` names the functions whose bits this machine's C library decides, not a GPU; `ordered` those whose sums are
-    added in the runtime's order. What neither list names is exact arithmetic, rounded as Metal rounds.
+    added in the order that the switch simd_sum sets. What neither list names is exact arithmetic, rounded as Metal
+    rounds.
     """
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._code = Code(compiled)
-        super().__init__(
-            compiled.name, compiled.arguments, compiled.constants, self._code.thread, compiled.threadgroup_bytes
-        )
+    def __init__(self, make: Callable[[Fidelity], Compiled], contraction: bool | None = None) -> None:
+        self._make = make
+        self._pinned: dict[str, str] = {} if contraction is None else {"contraction": "on" if contraction else "off"}
+        switches = self._switches()
+        compiled = make(switches)
+        self._codes = {switches.compiled: Code(compiled)}
+        super().__init__(compiled.name, compiled.arguments, compiled.constants, compiled.threadgroup_bytes)
         self.opaque = list(compiled.opaque)
         self.ordered = list(compiled.ordered)
         self._sites = compiled.sites
 
     def _site(self, number: int) -> str:
         return f"{self._sites[number - 1]} (number {number})"
+
+    def _switches(self) -> Fidelity:
+        return fidelity.current().switched(**self._pinned)
+
+    def _thread(self) -> int:
+        """The code for the switches as they stand, made when first asked for."""
+        switches = self._switches()
+        if (code := self._codes.get(switches.compiled)) is None:
+            code = self._codes.setdefault(switches.compiled, Code(self._make(switches)))
+        return code.thread
 
 
 class AppleLibrary:
@@ -51,18 +66,20 @@ class AppleLibrary:
         return tuple(self._container)
 
     def function(
-        self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool = True
+        self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool | None = None
     ) -> AppleKernel:
         """A kernel by name, with values for its function constants (by name, or index as text).
 
         `contraction`: whether a product and a sum that Apple's compiler left to be fused are rounded once, or each.
+        None: as the fidelity switch of that name stands at each launch.
         KeyError: no such kernel. ValueError: a constant is missing or unknown. MetallibError: damaged bitcode.
         UnknownFunction: it calls what the runtime lacks, by name.
         """
         if name not in self._container:
             close = difflib.get_close_matches(name, self._container, 3)
             raise KeyError(f"{self.path.name} has no kernel {name!r}: the nearest are {', '.join(close) or 'none'}")
-        return AppleKernel(compile_kernel(name, self._container[name], constants or {}, contraction))
+        make = partial(compile_kernel, name, self._container[name], constants or {})
+        return AppleKernel(make, contraction)
 
 
 @lru_cache(maxsize=8)

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 from mlx_assay.impl.executors.apple import air
-from mlx_assay.impl.executors.apple.assembly import FLUSHED, Assembly
+from mlx_assay.impl.executors.apple.assembly import FLUSHED, KEPT, Assembly
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.layout import Layout
 from mlx_assay.impl.executors.apple.program import Program
 from mlx_assay.impl.executors.apple.types import parse
 from mlx_assay.impl.executors.binding import Argument
+from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.launch import MAX_THREADGROUP_BYTES
 
 ENTRY = "assay_thread"
@@ -211,7 +212,7 @@ def _attribute(code: Assembly, program: Program, argument: Argument, layout: Lay
     return out
 
 
-def lower(program: Program, constants: Mapping[str, bool | int | float], layout: Layout, contraction: bool) -> Lowered:
+def lower(program: Program, constants: Mapping[str, bool | int | float], layout: Layout, fidelity: Fidelity) -> Lowered:
     """The module for this machine; `constants` has a value for each of the program's. UnknownFunction: as define."""
     if unknown := set(re.findall(r"addrspace\((\d+)\)", program.text)) - _SPACES:
         raise MetallibError(f"kernel {program.name!r}: uses address spaces {sorted(unknown)}, expected 0 to 3")
@@ -231,17 +232,20 @@ def lower(program: Program, constants: Mapping[str, bool | int | float], layout:
     text, sites = _site_calls(text, frozenset(n for n, d in definitions.items() if d.collective))
     parts = [d.text for d in definitions.values()]
     needs = {"declare ptr @assay_arena()"}.union(*(d.needs for d in definitions.values()))
-    for name in (n for n in declared if n.startswith("llvm.fmuladd.")):
+    dotted = {"llvm.fmuladd.f32": ("float", ["float"] * 3)} if "@llvm.fmuladd.f32(" in "".join(parts) else {}
+    for name, (result, _) in {n: d for n, d in (declared | dotted).items() if n.startswith("llvm.fmuladd.")}.items():
         own = name.replace("llvm.", "assay.")
         text = text.replace(f"@{name}(", f"@{own}(")
-        code = _fmuladd(own, declared[name][0], contraction)
+        parts = [part.replace(f"@{name}(", f"@{own}(") for part in parts]
+        code = _fmuladd(own, result, fidelity.contraction == "on")
         parts.append(code.text)
         needs |= code.needs
     parts.append(_entry(program, layout))
     present = {m[1] for m in re.finditer(r"^declare [^\n]*@([\w.]+)\(", text, re.M)}
     needs = {n for n in needs if (m := re.search(r"@([\w.]+)\(", n)) and m[1] not in present}
+    whole = "\n".join([text, *sorted(needs), *parts])
     return Lowered(
-        text="\n".join([text, *sorted(needs), *parts]),
+        text=whole if fidelity.flushes else whole.replace(FLUSHED, KEPT),
         threadgroup_bytes=threadgroup.bytes,
         opaque=tuple(sorted(n for n, d in definitions.items() if d.opaque)),
         ordered=tuple(sorted(n for n, d in definitions.items() if d.ordered)),

@@ -41,6 +41,8 @@ struct Launch {
   int lines[2];
   u32 divergent_simdgroup_operations;
   u32 barriers_after_exits;
+  u32 keep_denormals;
+  u32 simd_order;
 };
 
 constexpr u64 kStackBytes = 256 * 1024;
@@ -296,13 +298,12 @@ using namespace assay;
 
 extern "C" {
 
-// Metal's default: f32 results and operands that are denormal count as zero; f16 keeps them (F16C ignores both flags).
 u32 assay_launch(Launch* launch) {
   Engine* e = take_engine();
   if (!e) return launch->fault = kNoMemory;
   e->launch = launch;
   engine = e;
-  const u64 mode = assay_flush_denormals();
+  const u64 mode = assay_enter_mode(!launch->keep_denormals);
   run_grid(e);
   assay_restore_mode(mode);
   give_engine(e);
@@ -312,6 +313,8 @@ u32 assay_launch(Launch* launch) {
 Lane* assay_lane() { return engine->letter_box; }
 
 void* assay_arena() { return engine->arena; }
+
+u32 assay_simd_order() { return engine->launch->simd_order; }
 
 void assay_simdgroup(int site, Complete complete) {
   Engine* e = engine;

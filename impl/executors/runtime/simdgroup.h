@@ -12,6 +12,7 @@ assay::Lane* assay_lane();
 void* assay_arena();
 void assay_simdgroup(int site, void (*complete)(assay::Lane*, uint));
 void assay_barrier(int site);
+uint assay_simd_order();
 }
 
 namespace metal {
@@ -141,33 +142,90 @@ struct Xor {
   static METAL_FUNC T of(T a, T b) { return a ^ b; }
 };
 
-// The ascending xor butterfly: distances 1, 2, 4, 8, 16. Every lane ends with the same tree, since the operations commute.
+enum Order : uint { kAscending = 0, kDescending = 1, kSequential = 2, kReverseSequential = 3 };
+
+// Sums and products are taken in the order that the launch asks for; what has one result in every order, in the first.
+template <class Operation>
+METAL_FUNC uint order() {
+  if constexpr (metal::is_same_v<Operation, Sum> || metal::is_same_v<Operation, Product>)
+    return assay_simd_order();
+  else
+    return kAscending;
+}
+
+// Joins what two sets of lanes have; a set without an active lane has nothing.
+template <class Operation, class T>
+METAL_FUNC void join(T& v, bool& some, T other, bool other_some) {
+  if (some && other_some) v = Operation::of(v, other);
+  if (!some && other_some) v = other;
+  some |= other_some;
+}
+
+// The distances of a butterfly, from step 0: 1, 2, 4 ... or ... 4, 2, 1.
+METAL_FUNC uint distance(uint order, uint step, uint width) { return order == kDescending ? width >> (step + 1u) : 1u << step; }
+
+// Butterflies: a lane joins the one that differs by xor with the distance; every lane ends with the same tree, since the
+// operations commute.
 template <class Operation, class T, uint width>
 void reduce(Lane* lanes, uint mask) {
+  const uint order = assay::order<Operation>();
   for (uint base = 0; base < kLanes; base += width) {
     T v[width];
-    uint active = width == 32u ? mask : (mask >> base) & ((1u << (width & 31u)) - 1u);
-    for (uint i = 0; i < width; i++) v[i] = take<T>(lanes[base + i].value);
-    for (uint d = 1; d < width; d *= 2)
-      for (uint i = 0; i < width; i += 2 * d) {
-        const bool left = (active >> i) & 1u, right = (active >> (i + d)) & 1u;
-        if (left && right) v[i] = Operation::of(v[i], v[i + d]);
-        if (!left && right) v[i] = v[i + d];
-        active |= (right ? 1u : 0u) << i;
+    bool some[width];
+    for (uint i = 0; i < width; i++) {
+      const uint lane = base + (order == kReverseSequential ? width - 1u - i : i);
+      v[i] = take<T>(lanes[lane].value);
+      some[i] = (mask >> lane) & 1u;
+    }
+    if (order >= kSequential)
+      for (uint i = 1; i < width; i++) join<Operation, T>(v[0], some[0], v[i], some[i]);
+    else
+      for (uint step = 0; 1u << step < width; step++) {
+        const uint d = distance(order, step, width), count = order == kDescending ? d : width, stride = order == kDescending ? 1u : 2u * d;
+        for (uint i = 0; i < count; i += stride) join<Operation, T>(v[i], some[i], v[i + d], some[i + d]);
       }
     for (uint i = 0; i < width; i++) leave(lanes[base + i].result, v[0]);
   }
 }
 
+// What the lanes up to `last` have together, added from its end.
+template <class Operation, class T>
+METAL_FUNC void join_down(T& v, bool& some, const T* each, const bool* active, uint last) {
+  for (int i = int(last); i >= 0; i--) join<Operation, T>(v, some, each[i], active[i]);
+}
+
+// Butterflies: a lane joins the one below it at the distance, so the last lane ends with the tree of the reduction.
 template <class Operation, class T, bool inclusive, uint width>
 void scan(Lane* lanes, uint mask) {
+  const uint order = assay::order<Operation>();
   for (uint base = 0; base < kLanes; base += width) {
-    T sum = static_cast<T>(metal::is_same_v<Operation, Product> ? 1 : 0);
-    for (uint i = base; i < base + width; i++) {
-      if (!((mask >> i) & 1u)) continue;
-      const T next = Operation::of(sum, take<T>(lanes[i].value));
-      leave(lanes[i].result, inclusive ? next : sum);
-      sum = next;
+    T v[width], up_to[width];
+    bool some[width], any[width];
+    for (uint i = 0; i < width; i++) {
+      v[i] = up_to[i] = take<T>(lanes[base + i].value);
+      some[i] = any[i] = (mask >> (base + i)) & 1u;
+    }
+    if (order == kSequential) {
+      for (uint i = 1; i < width; i++) {
+        up_to[i] = up_to[i - 1u], any[i] = any[i - 1u];
+        join<Operation, T>(up_to[i], any[i], v[i], some[i]);
+      }
+    } else if (order == kReverseSequential) {
+      for (uint i = 0; i < width; i++) {
+        any[i] = false;
+        join_down<Operation, T>(up_to[i], any[i], v, some, i);
+      }
+    } else {
+      for (uint step = 0; 1u << step < width; step++) {
+        const uint d = distance(order, step, width);
+        for (uint i = width - 1u; i >= d; i--) join<Operation, T>(up_to[i], any[i], up_to[i - d], any[i - d]);
+      }
+    }
+    const T nothing = static_cast<T>(metal::is_same_v<Operation, Product> ? 1 : 0);
+    for (uint i = 0; i < width; i++) {
+      if (!some[i]) continue;
+      const bool before = i && any[i - 1u];
+      leave(lanes[base + i].result, inclusive ? up_to[i] : before ? up_to[i - 1u] : nothing);
     }
   }
 }

@@ -35,10 +35,11 @@ static void* assay_prepare(unsigned char* top, void (*entry)()) {
   return sp;
 }
 
-static unsigned long assay_flush_denormals() {
+// Rounds to nearest, traps nothing; `flush`: f32 results and operands that are denormal count as zero (f16 keeps them).
+static unsigned long assay_enter_mode(bool flush) {
   unsigned int before;
   asm volatile("stmxcsr %0" : "=m"(before));
-  const unsigned int during = before | 0x8040u;  // flush-to-zero, denormals-are-zero
+  const unsigned int during = 0x1f80u | (flush ? 0x8040u : 0u);  // flush-to-zero, denormals-are-zero
   asm volatile("ldmxcsr %0" : : "m"(during));
   return before;
 }
@@ -74,10 +75,10 @@ static void* assay_prepare(unsigned char* top, void (*entry)()) {
   return sp;
 }
 
-static unsigned long assay_flush_denormals() {
+static unsigned long assay_enter_mode(bool flush) {
   unsigned long before;
   asm volatile("mrs %0, fpcr" : "=r"(before));
-  const unsigned long during = (before | (1ul << 24)) & ~(1ul << 19);  // FZ for f32, not FZ16
+  const unsigned long during = flush ? 1ul << 24 : 0ul;  // FZ for f32, not FZ16
   asm volatile("msr fpcr, %0" : : "r"(during));
   return before;
 }
