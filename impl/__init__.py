@@ -1,5 +1,6 @@
 """The kernels under judgement, and the executors that run Metal text."""
 
+from mlx_assay.impl import trellis
 from mlx_assay.impl.executors import host_metal, metal_kernel
 from mlx_assay.impl.kernels.normalized_argmax import argmax_given, normalized_argmax
 from mlx_assay.impl.kernels.softcap import compiled_logit_softcap, logit_softcap
@@ -13,4 +14,5 @@ __all__ = [
     "logit_softcap",
     "metal_kernel",
     "normalized_argmax",
+    "trellis",
 ]

@@ -1,0 +1,89 @@
+// x [1, R] times the stored matrix [R, C], up to the first stage of MLX's column sum over 128 splits of the rows:
+// partial[y, c] = ((s[y] + s[y + 32]) + s[y + 64]) + s[y + 96], s[i] being split i's sum of fma(code * scale, x, .).
+//
+// A threadgroup makes row y of the partials for two column groups of 512: its eight simdgroups take the four splits of
+// each. A lane owns 16 positions of one block. Lanes past the last block run no rows, and still reach every barrier.
+constexpr uint LANES = 256 / POSITIONS;
+constexpr uint BLOCKS = 32 / LANES;
+constexpr uint COLUMNS = 32 * POSITIONS;
+constexpr uint WORDS = 8 * K;
+constexpr uint BITS = POSITIONS * K;
+constexpr uint SHIFT = BITS % 32;
+constexpr uint SPANNED = (BITS + L - K + 31) / 32;
+constexpr uint LOADED = SPANNED + (SHIFT ? 1 : 0);
+
+threadgroup float codebook[STATES + (BYTE_OFFSET ? 1 : 0)];
+for (uint i = thread_position_in_threadgroup.x; i < (1u << L) + (BYTE_OFFSET ? 1u : 0u); i += THREADS) {
+  codebook[i] = FACTORED ? trellis_integer(trellis_sum(i)) : trellis_bits(trellis_sum(i));
+}
+threadgroup_barrier(mem_flags::mem_threadgroup);
+
+const uint rows = uint(x_shape[1]);
+const uint blocks = INTERLEAVED ? 2 * uint(codes_shape[0]) : uint(codes_shape[1]) / WORDS;
+const uint lane = thread_index_in_simdgroup;
+const uint simdgroup = simdgroup_index_in_threadgroup;
+const uint y = threadgroup_position_in_grid.y % (SPLITS / 4);
+const uint pair = threadgroup_position_in_grid.y / (SPLITS / 4);
+const uint split = y + SPLITS / 4 * (simdgroup % 4);
+const uint block = (2 * pair + simdgroup / 4) * BLOCKS + lane / LANES;
+const bool active = block < blocks;
+
+const uint rows_a_split = (rows + SPLITS - 1) / SPLITS;
+const uint start = min(split * rows_a_split, rows);
+const uint count = active ? min(rows_a_split, rows - start) : 0u;
+
+const uint lane_bit = lane % LANES * BITS;
+const bool shifted = SHIFT != 0 && lane_bit % 32 != 0;
+uint index[LOADED];
+#pragma clang loop unroll(full)
+for (uint i = 0; i < LOADED; ++i) index[i] = (lane_bit / 32 + i) % WORDS;
+const ulong stride = trellis_block<bool(INTERLEAVED)>(1, 0, rows, blocks, WORDS);
+const device uint* first = codes;
+if (active) first += trellis_block<bool(INTERLEAVED)>(start, block, rows, blocks, WORDS);
+
+float sums[POSITIONS];
+#pragma clang loop unroll(full)
+for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
+for (uint r = 0; r < count; r += AHEAD) {
+  uint loaded[AHEAD][LOADED];
+  float x_row[AHEAD], scale[AHEAD];
+#pragma clang loop unroll(full)
+  for (uint u = 0; u < AHEAD; ++u) {
+    if (r + u < count) {
+      const device uint* words = first + (r + u) * stride;
+#pragma clang loop unroll(full)
+      for (uint i = 0; i < LOADED; ++i) loaded[u][i] = words[index[i]];
+      x_row[u] = float(x[start + r + u]);
+      scale[u] = float(scales[start + r + u]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (uint u = 0; u < AHEAD; ++u) {
+    if (r + u < count) {
+      uint words[SPANNED];
+#pragma clang loop unroll(full)
+      for (uint i = 0; i < SPANNED; ++i) {
+        words[i] = loaded[u][i];
+        if (shifted) words[i] = (words[i] >> SHIFT) | (loaded[u][SHIFT ? i + 1 : i] << ((32 - SHIFT) % 32));
+      }
+      trellis_accumulate<K, L, POSITIONS, bool(FACTORED), bool(BYTE_OFFSET)>(sums, words, codebook, scale[u], x_row[u]);
+    }
+  }
+}
+
+// The partials take the codebook's memory, once every lane has read its last code.
+threadgroup_barrier(mem_flags::mem_threadgroup);
+const uint top = lane / LANES * 256 + 255 - lane % LANES * POSITIONS;
+#pragma clang loop unroll(full)
+for (uint i = 0; i < POSITIONS; ++i) codebook[simdgroup * COLUMNS + top - i] = sums[i];
+threadgroup_barrier(mem_flags::mem_threadgroup);
+for (uint i = thread_position_in_threadgroup.x; i < 2 * COLUMNS; i += THREADS) {
+  const uint column = 2 * pair * COLUMNS + i;
+  if (column < blocks * 256) {
+    const threadgroup float* splits = codebook + i / COLUMNS * 4 * COLUMNS + i % COLUMNS;
+    float total = 0.0f;
+#pragma clang loop unroll(full)
+    for (uint s = 0; s < 4; ++s) total = splits[s * COLUMNS] + total;
+    partial[ulong(y) * (blocks * 256) + column] = total;
+  }
+}

@@ -1,0 +1,87 @@
+"""The down projection of one activation row without a codebook: the bits that the codebook kernels must equal."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import mlx.core as mx
+
+from mlx_assay.impl import executors
+from mlx_assay.impl.kernels.text import metal_text
+from mlx_assay.impl.kernels.trellis.fold import column_sum
+from mlx_assay.impl.kernels.trellis.geometry import Geometry
+from mlx_assay.impl.kernels.trellis.launch import (
+    BALANCED_POSITIONS,
+    SCATTER_SIMDGROUPS,
+    SCATTER_THREADS,
+    SIMD_WIDTH,
+    SPLITS,
+)
+from mlx_assay.impl.kernels.trellis.operands import check_codes, check_row, check_scales, output_type
+
+KERNELS = ("plain", "balanced")
+"""plain: a lane a packed word. balanced: a lane eight positions, which 3-bit codes share out evenly."""
+
+
+def scatter_row(
+    x: mx.array,
+    codes: mx.array,
+    scales: mx.array,
+    geometry: Geometry,
+    kernel: str | None = None,
+    output_dtype: mx.Dtype | None = None,
+) -> mx.array:
+    """x times the stored matrix, every code decoded where it is used; the arithmetic is down_codebook_row's.
+
+    Args:
+        x: [1, rows] of f32, f16 or bf16.
+        codes: uint32 [rows, cols * k / 32], or [cols / 512, rows, 48].
+        scales: [rows] of f32, f16 or bf16.
+        geometry: axis 0, T 256, L 12 at most, any k and layout.
+        kernel: one of KERNELS; without it balanced for k 3 and plain for k 2 and 4, as variant 13 selects.
+        output_dtype: f32, f16 or bf16 instead of x's dtype.
+
+    Returns:
+        [1, cols].
+
+    Raises:
+        TypeError, ValueError: arrays, a geometry or a kernel that do not fit.
+        RuntimeError: inside a trace that the executor cannot run in.
+    """
+    if kernel not in (None, *KERNELS):
+        raise ValueError(f"scatter_row: expected kernel of {', '.join(KERNELS)} or None but got {kernel!r}")
+    check_row("scatter_row", x, geometry)
+    check_codes("scatter_row", codes, geometry)
+    check_scales("scatter_row", scales, geometry)
+    dtype = output_type("scatter_row", x, output_dtype)
+    balanced = geometry.k == 3 if kernel is None else kernel == "balanced"
+    blocks_a_simdgroup = 1 if balanced else SIMD_WIDTH // geometry.words_per_block
+    groups = math.ceil(geometry.blocks / blocks_a_simdgroup)
+    (partial,) = _kernel("balanced" if balanced else "scatter")(
+        inputs=[x, codes, scales],
+        template=[
+            ("K", geometry.k),
+            ("L", geometry.L),
+            *([("POSITIONS", BALANCED_POSITIONS)] if balanced else []),
+            ("SPLITS", SPLITS),
+            ("THREADS", SCATTER_THREADS),
+            ("INTERLEAVED", int(geometry.block_interleave is not None)),
+        ],
+        grid=(SCATTER_THREADS, math.ceil(groups / SCATTER_SIMDGROUPS), SPLITS),
+        threadgroup=(SCATTER_THREADS, 1, 1),
+        output_shapes=[(SPLITS, geometry.cols)],
+        output_dtypes=[mx.float32],
+    )
+    return column_sum(partial, dtype)
+
+
+@cache
+def _kernel(name: str) -> executors.Kernel:
+    return executors.metal_kernel(
+        name=f"trellis_{name}_row",
+        input_names=["x", "codes", "scales"],
+        output_names=["partial"],
+        header=metal_text("trellis/codebook") + metal_text("trellis/window"),
+        source=metal_text(f"trellis/{name}"),
+    )

@@ -1,0 +1,26 @@
+// Windows of a packed block. Bit i of a block is bit i % 32 of word i / 32; position t has its symbol at bit
+// (T - 1 - t) * k and its state in the l bits from there on, wrapping at the block's end.
+template <typename Words>
+inline uint trellis_state(Words words, uint words_per_block, uint t, uint length, uint k, uint l) {
+  const uint bit = (length - 1u - t) * k;
+  const uint word = bit >> 5, shift = bit & 31u;
+  uint window = words[word] >> shift;
+  if (shift + l > 32u) window |= words[word + 1u == words_per_block ? 0u : word + 1u] << (32u - shift);
+  return window & ((1u << l) - 1u);
+}
+
+// WIDTH bits from bit `at` on of a thread's own words; where the loop around is unrolled, every shift is a constant.
+template <uint WIDTH>
+inline uint trellis_field(thread const uint* words, uint at) {
+  const uint word = at >> 5, shift = at & 31u;
+  uint field = words[word] >> shift;
+  if (shift + WIDTH > 32u) field |= words[word + 1u] << (32u - shift);
+  return field & ((1u << WIDTH) - 1u);
+}
+
+// The first word of a block of a row. Interleaved, two blocks stand side by side: [blocks / 2, rows, 2 * words].
+template <bool INTERLEAVED>
+inline ulong trellis_block(ulong row, uint block, ulong rows, uint blocks, uint words_per_block) {
+  if (INTERLEAVED) return ((block / 2u) * rows + row) * 2ul * words_per_block + (block % 2u) * words_per_block;
+  return (row * blocks + block) * words_per_block;
+}
