@@ -1,4 +1,4 @@
-"""The command line: `mlx-assay run`, `list`, `replay`, `keep` and `doctor`."""
+"""The command line: one parser, and a call for each verb."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     _add_list(verbs)
     _add_replay(verbs)
     _add_keep(verbs)
+    _add_order(verbs)
     doctor = _verb(verbs, "doctor", "name each part that is missing or broken, and the command that mends it", "")
     doctor.set_defaults(call=_doctor)
     return top
@@ -105,6 +106,20 @@ def _add_keep(verbs: Any) -> None:
     keep.add_argument("--why", metavar="TEXT", required=True, help="which fault it hunts, in one sentence")
     keep.add_argument("--issue", metavar="URL", default="", help="where the fault is discussed")
     keep.set_defaults(call=_keep)
+
+
+def _add_order(verbs: Any) -> None:
+    order = _verb(
+        verbs,
+        "order",
+        "name the orders of addition that give the bits of a sum",
+        "examples:\n  mlx-assay order sums.safetensors\n  mlx-assay order dot.safetensors --json\n\n"
+        "The file holds `result` [m] and `values` [m, n], or `result` and the factors `a` and `b` [m, n], in float32,\n"
+        "float16 or bfloat16.\n\nexit codes: 0 an order is found, 1 none gives these bits, 2 usage",
+    )
+    order.add_argument("file", metavar="FILE", help="a safetensors file")
+    order.add_argument("--json", action="store_true", help="as JSON")
+    order.set_defaults(call=_order)
 
 
 def _add_queries(verb: argparse.ArgumentParser) -> None:
@@ -191,6 +206,12 @@ def _keep(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refusal(str(error)) from error
     return 0
+
+
+def _order(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.verbs.order import order
+
+    return order(arguments.file, arguments.json)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
