@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl import executors, trellis
+from mlx_assay.impl.executors import fidelity
 from mlx_assay.impl.trellis import Geometry
 
 DTYPES = {mx.float32: np.dtype(np.float32), mx.float16: np.dtype(np.float16), mx.bfloat16: np.dtype(ml_dtypes.bfloat16)}
@@ -49,7 +50,7 @@ def states_of(codes: np.ndarray[Any, Any], g: Geometry) -> np.ndarray[Any, Any]:
     return out.reshape(g.rows, g.cols)
 
 
-@cache
+@functools.cache
 def sums(L: int) -> np.ndarray[Any, Any]:
     """int [2^L]: the byte sums of 1MAD."""
     mixed = [(s * 34038481 + 76625530) % 2**32 for s in range(1 << L)]
@@ -71,22 +72,38 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return np.where((error != 0) & even, odd, total).astype(np.float32)
 
 
-def column_sum(partial: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+ORDERS = {
+    "ascending-butterfly": lambda t: butterfly(t, (1, 2, 4, 8, 16)),
+    "descending-butterfly": lambda t: butterfly(t, (16, 8, 4, 2, 1)),
+    "sequential": lambda t: functools.reduce(np.add, t),
+    "reverse-sequential": lambda t: functools.reduce(np.add, t[::-1]),
+}
+
+
+def butterfly(lanes: np.ndarray[Any, Any], distances: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    for distance in distances:
+        lanes = lanes + lanes[np.arange(32) ^ distance]
+    return lanes[0]
+
+
+def column_sum(partial: np.ndarray[Any, Any], order: str = "ascending-butterfly") -> np.ndarray[Any, Any]:
     total = np.float32(0) + partial[:32]
     for start in (32, 64, 96):
         total = partial[start : start + 32] + total
-    for distance in (1, 2, 4, 8, 16):
-        total = total + total[np.arange(32) ^ distance]
-    return total[0]
+    return ORDERS[order](total)
 
 
-def row_of(x: np.ndarray[Any, Any], scales: np.ndarray[Any, Any], codes: np.ndarray[Any, Any], g: Geometry) -> Any:
+def partials_of(x: np.ndarray[Any, Any], scales: np.ndarray[Any, Any], codes: np.ndarray[Any, Any], g: Geometry) -> Any:
     weights = unrefined(g.L)[states_of(codes, g)] * scales.astype(np.float32)[:, None]
     each = -(-g.rows // 128)
     partial = np.zeros((128, g.cols), np.float32)
     for row in range(g.rows):
         partial[row // each] = fma(weights[row], x.astype(np.float32)[0, row], partial[row // each])
-    return column_sum(partial)
+    return partial
+
+
+def row_of(x: np.ndarray[Any, Any], scales: np.ndarray[Any, Any], codes: np.ndarray[Any, Any], g: Geometry) -> Any:
+    return column_sum(partials_of(x, scales, codes, g))
 
 
 def to_mlx(array: np.ndarray[Any, Any]) -> mx.array:
@@ -221,6 +238,21 @@ def test_dtypes(x_type: Any, scale_type: Any) -> None:
         got = call(row, x, codes, scales, g)
         assert got.dtype == x_type
         assert bits_of(got)[0].tobytes() == expected.astype(DTYPES[x_type]).tobytes()
+
+
+def test_every_order_of_the_sum() -> None:
+    g = down(2, 513, 256)
+    x, codes, scales = operands(g, mx.float32, mx.float32)
+    partials, seen = partials_of(x, scales, codes, g), set()
+    for order in fidelity.SWITCHES["simd_sum"]:
+        expected = column_sum(partials, order)
+        seen.add(expected.tobytes())
+        for contraction in fidelity.SWITCHES["contraction"]:
+            with fidelity.switched(simd_sum=order, contraction=contraction):
+                for row in (trellis.down_codebook_row, trellis.scatter_row):
+                    got = call(row, x, codes, scales, g)
+                    assert np.array_equal(bits_of(got)[0], expected.view(np.uint32)), (order, contraction)
+    assert len(seen) == 4
 
 
 @pytest.mark.parametrize(("k", "interleaved"), [(2, False), (3, True), (4, False)])

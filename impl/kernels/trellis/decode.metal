@@ -11,7 +11,7 @@ if (FORM == TRELLIS_LUT_THREADGROUP) {
 if (column >= cols) return;
 const uint block = column / length, t = column % length;
 for (uint row = threadgroup_position_in_grid.y; row < rows; row += threadgroups_per_grid.y) {
-  const ulong first = trellis_block<bool(INTERLEAVED)>(row, block, rows, cols / length, words_per_block);
+  const ulong first = trellis_block<INTERLEAVED>(row, block, rows, cols / length, words_per_block);
   const uint state = trellis_state(codes + first, words_per_block, t, length, k, l);
   float value;
   if (FORM == TRELLIS_STATE) {

@@ -67,9 +67,9 @@ def decode(
         template=[
             ("FORM", FORMS.index(chosen)),
             ("STATES", CODEBOOK_STATES),
-            ("INTERLEAVED", int(geometry.block_interleave is not None)),
-            ("SCALED", int(scales is not None)),
-            ("ROUNDED", int(scales is not None and decoder_variant(variant) < ROUNDED_BELOW)),
+            ("INTERLEAVED", geometry.block_interleave is not None),
+            ("SCALED", scales is not None),
+            ("ROUNDED", scales is not None and decoder_variant(variant) < ROUNDED_BELOW),
         ],
         grid=(
             math.ceil(geometry.cols / DECODE_THREADS) * DECODE_THREADS,

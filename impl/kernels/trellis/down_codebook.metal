@@ -8,9 +8,8 @@ constexpr uint BLOCKS = 32 / LANES;
 constexpr uint COLUMNS = 32 * POSITIONS;
 constexpr uint WORDS = 8 * K;
 constexpr uint BITS = POSITIONS * K;
-constexpr uint SHIFT = BITS % 32;
-constexpr uint SPANNED = (BITS + L - K + 31) / 32;
-constexpr uint LOADED = SPANNED + (SHIFT ? 1 : 0);
+constexpr bool ALIGNED = BITS % 32 == 0;
+constexpr uint LOADED = (BITS + L - K + 31) / 32 + (ALIGNED ? 0 : 1);
 
 threadgroup float codebook[STATES + (BYTE_OFFSET ? 1 : 0)];
 for (uint i = thread_position_in_threadgroup.x; i < (1u << L) + (BYTE_OFFSET ? 1u : 0u); i += THREADS) {
@@ -26,49 +25,44 @@ const uint y = threadgroup_position_in_grid.y % (SPLITS / 4);
 const uint pair = threadgroup_position_in_grid.y / (SPLITS / 4);
 const uint split = y + SPLITS / 4 * (simdgroup % 4);
 const uint block = (2 * pair + simdgroup / 4) * BLOCKS + lane / LANES;
-const bool active = block < blocks;
 
 const uint rows_a_split = (rows + SPLITS - 1) / SPLITS;
 const uint start = min(split * rows_a_split, rows);
+const bool active = block < blocks && start < rows;
 const uint count = active ? min(rows_a_split, rows - start) : 0u;
 
 const uint lane_bit = lane % LANES * BITS;
-const bool shifted = SHIFT != 0 && lane_bit % 32 != 0;
+const bool shifted = !ALIGNED && lane_bit % 32 != 0;
 uint index[LOADED];
 #pragma clang loop unroll(full)
 for (uint i = 0; i < LOADED; ++i) index[i] = (lane_bit / 32 + i) % WORDS;
-const ulong stride = trellis_block<bool(INTERLEAVED)>(1, 0, rows, blocks, WORDS);
+const ulong stride = trellis_block<INTERLEAVED>(1, 0, rows, blocks, WORDS);
 const device uint* first = codes;
-if (active) first += trellis_block<bool(INTERLEAVED)>(start, block, rows, blocks, WORDS);
+if (active) first += trellis_block<INTERLEAVED>(start, block, rows, blocks, WORDS);
 
 float sums[POSITIONS];
 #pragma clang loop unroll(full)
 for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
-for (uint r = 0; r < count; r += AHEAD) {
+uint r = 0;
+for (; r + AHEAD <= count; r += AHEAD) {
   uint loaded[AHEAD][LOADED];
   float x_row[AHEAD], scale[AHEAD];
 #pragma clang loop unroll(full)
   for (uint u = 0; u < AHEAD; ++u) {
-    if (r + u < count) {
-      const device uint* words = first + (r + u) * stride;
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < LOADED; ++i) loaded[u][i] = words[index[i]];
-      x_row[u] = float(x[start + r + u]);
-      scale[u] = float(scales[start + r + u]);
-    }
+    trellis_load<LOADED>(loaded[u], first + (r + u) * stride, index);
+    x_row[u] = float(x[start + r + u]);
+    scale[u] = float(scales[start + r + u]);
   }
 #pragma clang loop unroll(full)
   for (uint u = 0; u < AHEAD; ++u) {
-    if (r + u < count) {
-      uint words[SPANNED];
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < SPANNED; ++i) {
-        words[i] = loaded[u][i];
-        if (shifted) words[i] = (words[i] >> SHIFT) | (loaded[u][SHIFT ? i + 1 : i] << ((32 - SHIFT) % 32));
-      }
-      trellis_accumulate<K, L, POSITIONS, bool(FACTORED), bool(BYTE_OFFSET)>(sums, words, codebook, scale[u], x_row[u]);
-    }
+    trellis_accumulate<K, L, POSITIONS, FACTORED, BYTE_OFFSET>(sums, loaded[u], shifted, codebook, scale[u], x_row[u]);
   }
+}
+for (; r < count; ++r) {
+  uint loaded[LOADED];
+  trellis_load<LOADED>(loaded, first + r * stride, index);
+  trellis_accumulate<K, L, POSITIONS, FACTORED, BYTE_OFFSET>(
+      sums, loaded, shifted, codebook, float(scales[start + r]), float(x[start + r]));
 }
 
 // The partials take the codebook's memory, once every lane has read its last code.

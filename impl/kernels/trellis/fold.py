@@ -38,7 +38,7 @@ def column_sum(partial: mx.array, output_dtype: mx.Dtype = mx.float32, factored:
             ("ROWS", rows),
             ("THREADS", FOLD_THREADS),
             ("COLUMNS", FOLD_COLUMNS),
-            ("FACTORED", int(factored)),
+            ("FACTORED", factored),
         ],
         grid=(math.ceil(columns / per_threadgroup) * FOLD_THREADS, 1, 1),
         threadgroup=(FOLD_THREADS, 1, 1),

@@ -66,7 +66,7 @@ def scatter_row(
             *([("POSITIONS", BALANCED_POSITIONS)] if balanced else []),
             ("SPLITS", SPLITS),
             ("THREADS", SCATTER_THREADS),
-            ("INTERLEAVED", int(geometry.block_interleave is not None)),
+            ("INTERLEAVED", geometry.block_interleave is not None),
         ],
         grid=(SCATTER_THREADS, math.ceil(groups / SCATTER_SIMDGROUPS), SPLITS),
         threadgroup=(SCATTER_THREADS, 1, 1),
