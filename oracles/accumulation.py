@@ -7,11 +7,13 @@ numbers of the last axis; every addition rounds to the numbers' dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 Combination = Literal["sequential", "reverse", "halves", "numpy", "ascending-butterfly", "descending-butterfly"]
 """Ways to add a group of numbers.
@@ -61,13 +63,20 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Groups:
-    """Neighbours added in groups of `size`; None makes one group of all. A last group that is short counts as zeros."""
+    """Neighbours added in groups of `size`; None makes one group of all. A last group that is short counts as zeros.
+
+    `simdgroup`: the group is a simdgroup and the addition MLX's simd_sum, which adds bfloats in float32 and rounds the
+    sum once (bf16_math.h).
+    """
 
     size: int | None
     combination: Combination
+    simdgroup: bool = False
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """[..., ceil(n / size)]."""
+        if self.simdgroup and values.dtype == BFLOAT16:
+            return replace(self, simdgroup=False)(values.astype(np.float32)).astype(BFLOAT16)
         n = values.shape[-1]
         size = n if self.size is None else self.size
         groups = -(-n // size)
@@ -149,7 +158,7 @@ def fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarra
 
 def _sequential(values: np.ndarray) -> np.ndarray:
     """From zero: only a sum of nothing but negative zeros shows the difference."""
-    if values.dtype == np.dtype(ml_dtypes.bfloat16):
+    if values.dtype == BFLOAT16:
         total = np.zeros(values.shape[:-1], values.dtype)
         for i in range(values.shape[-1]):
             total = total + values[..., i]

@@ -8,6 +8,7 @@ documented nowhere, so each of those trees comes in every order that is thought 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mlx_assay.oracles.accumulation import Combination, Groups, Lanes, Rows, Step, Tree
 
@@ -45,7 +46,7 @@ def mlx_all(n: int, simd_sum: Combination) -> tuple[Step, ...]:
 
 def mlx_column_looped(n: int, simd_sum: Combination) -> tuple[Step, ...]:
     """Along an axis of 32 or more with 32 or more columns: up to 256 numbers, or very many columns."""
-    return (Lanes(SIMDGROUP), Groups(SIMDGROUP, simd_sum))
+    return (Lanes(SIMDGROUP), Groups(SIMDGROUP, simd_sum, simdgroup=True))
 
 
 def mlx_column_small(n: int) -> tuple[Step, ...]:
@@ -62,17 +63,18 @@ def mlx_column_long(n: int, simd_sum: Combination) -> tuple[Step, ...]:
 
 def mlx_column_two_pass(n: int, simd_sum: Combination) -> tuple[Step, ...]:
     """Along an axis of more than 256 with fewer than 32,768 columns."""
-    return (Lanes(32 * SIMDGROUP), Groups(SIMDGROUP, simd_sum), *mlx_column_looped(32, simd_sum))
+    return (Lanes(32 * SIMDGROUP), Groups(SIMDGROUP, simd_sum, simdgroup=True), *mlx_column_looped(32, simd_sum))
 
 
-def known(n: int, fused: bool = False) -> Iterator[Tree]:
+def known(n: int, fused: bool = False, bfloat: bool = False) -> Iterator[Tree]:
     """Every tree that a sum of n numbers may have, simplest first; each order of additions once, under all its names.
 
     `fused`: those whose lanes multiply and add with one rounding, beside those that round each product.
+    `bfloat`: of bfloats, of which MLX's simd_sum adds up a simdgroup in another way than one by one.
     """
     names: dict[tuple[Step, ...], list[str]] = {}
     for name, steps in _named(n):
-        names.setdefault(_simplest(steps, n), []).append(name)
+        names.setdefault(_simplest(steps, n, bfloat), []).append(name)
     for steps, alike in names.items():
         name = " = ".join(alike)
         yield Tree(name, steps)
@@ -80,7 +82,7 @@ def known(n: int, fused: bool = False) -> Iterator[Tree]:
             yield Tree(f"{name}, fused", steps, fused=True)
 
 
-def _simplest(steps: tuple[Step, ...], n: int) -> tuple[Step, ...]:
+def _simplest(steps: tuple[Step, ...], n: int, bfloat: bool) -> tuple[Step, ...]:
     """The same additions, each group as large as what there is to add: equal orders become equal steps."""
     out: list[Step] = []
     for step in steps:
@@ -91,7 +93,7 @@ def _simplest(steps: tuple[Step, ...], n: int) -> tuple[Step, ...]:
         else:
             size = n if step.size is None else min(step.size, n)
             n = -(-n // size)
-            step = Groups(size, step.combination)
+            step = replace(step, size=size, simdgroup=step.simdgroup and bfloat)
             if size == 1:
                 continue
         out.append(step)
@@ -135,5 +137,5 @@ def _round_up(n: int, unit: int) -> int:
 
 
 def _threadgroup(threads: int, simd_sum: Combination) -> tuple[Lanes | Groups, ...]:
-    lanes: tuple[Lanes | Groups, ...] = (Lanes(threads, READS), Groups(SIMDGROUP, simd_sum))
-    return lanes if threads == SIMDGROUP else (*lanes, Groups(SIMDGROUP, simd_sum))
+    lanes: tuple[Lanes | Groups, ...] = (Lanes(threads, READS), Groups(SIMDGROUP, simd_sum, simdgroup=True))
+    return lanes if threads == SIMDGROUP else (*lanes, Groups(SIMDGROUP, simd_sum, simdgroup=True))

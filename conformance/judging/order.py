@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.oracles.accumulation import Step, Tree, begun, finished, same_bits
+from mlx_assay.oracles.accumulation import BFLOAT16, Step, Tree, begun, finished, same_bits
 from mlx_assay.oracles.trees import known
 
 PROBED = 4
@@ -66,7 +66,7 @@ def diagnose(result: np.ndarray, *operands: np.ndarray) -> Diagnosis:
     n, few = operands[0].shape[-1], min(PROBED, len(result))
     narrow = result.dtype != np.float32 or operands[0].dtype != np.float32
     candidates = []
-    for tree in known(n, fused=len(operands) == 2):
+    for tree in known(n, len(operands) == 2, operands[0].dtype == BFLOAT16):
         if operands[0].dtype == result.dtype and not (tree.fused and narrow):
             candidates.append(Candidate(tree))
         if narrow:
