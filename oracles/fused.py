@@ -1,0 +1,81 @@
+"""float32 arithmetic as a GPU's unit does it: fused multiply-add, and sums of a SIMD group in a declared order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+SMALLEST_NORMAL = np.float32(2.0**-126)
+LANES = 32
+
+
+def flushed(values: np.ndarray) -> np.ndarray:
+    """float32: denormals as zeros of their sign."""
+    return np.where(np.abs(values) < SMALLEST_NORMAL, np.copysign(np.float32(0), values), values)
+
+
+def fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, flush: bool = False) -> np.ndarray:
+    """float32: a * b + c, rounded once, to nearest even; with `flush` operands and results that are denormal are zero.
+
+    The product of two float32 is exact in float64. Their sum with the third is rounded to odd there (Boldo and
+    Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008), so that
+    the second rounding, to float32, is the only one that counts. A plain float64 sum is rounded twice.
+    """
+    if flush:
+        return flushed(fma(flushed(a), flushed(b), flushed(c)))
+    with np.errstate(all="ignore"):
+        product = a.astype(np.float64) * b.astype(np.float64)
+        addend = c.astype(np.float64)
+        total = product + addend
+        part = total - product
+        error = (product - (total - part)) + (addend - part)
+        bits = total.view(np.int64)
+        inexact = (error != 0) & np.isfinite(total)
+        outward = (error > 0) == (total > 0)
+        bits += np.where(inexact & ((bits & 1) == 0), np.where(outward, 1, -1), 0)
+        return np.asarray(total.astype(np.float32))
+
+
+def multiplied(a: np.ndarray, b: np.ndarray, flush: bool = False) -> np.ndarray:
+    """float32: a * b, rounded once."""
+    with np.errstate(all="ignore"):
+        return flushed(flushed(a) * flushed(b)) if flush else np.asarray(a * b)
+
+
+def added(a: np.ndarray, b: np.ndarray, flush: bool = False) -> np.ndarray:
+    """float32: a + b, rounded once."""
+    with np.errstate(all="ignore"):
+        return flushed(flushed(a) + flushed(b)) if flush else np.asarray(a + b)
+
+
+def _butterfly(values: np.ndarray, distances: tuple[int, ...], flush: bool) -> np.ndarray:
+    lanes = np.arange(LANES)
+    for distance in distances:
+        values = added(values, values[lanes ^ distance], flush)
+    return np.asarray(values[0])
+
+
+def _in_turn(values: np.ndarray, flush: bool) -> np.ndarray:
+    total = values[0]
+    for lane in values[1:]:
+        total = added(total, lane, flush)
+    return np.asarray(total)
+
+
+ORDERS: Mapping[str, Callable[[np.ndarray, bool], np.ndarray]] = {
+    "ascending-butterfly": lambda values, flush: _butterfly(values, (1, 2, 4, 8, 16), flush),
+    "descending-butterfly": lambda values, flush: _butterfly(values, (16, 8, 4, 2, 1), flush),
+    "sequential": lambda values, flush: _in_turn(values, flush),
+    "reverse-sequential": lambda values, flush: _in_turn(values[::-1], flush),
+}
+"""Orders in which a SIMD group may add its lanes: Apple documents none. From lanes [32, ...] to their sum [...]."""
+
+
+def simd_sum(values: np.ndarray, order: str, flush: bool = False) -> np.ndarray:
+    """float32 [...]: the sum of lanes [32, ...] in one of ORDERS; ValueError for another order or count of lanes."""
+    if order not in ORDERS:
+        raise ValueError(f"Expected an order of a SIMD group's sum, one of {', '.join(ORDERS)}, but got {order!r}")
+    if len(values) != LANES:
+        raise ValueError(f"Expected {LANES} lanes but got {len(values)}")
+    return ORDERS[order](values, flush)
