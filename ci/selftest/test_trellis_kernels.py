@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl import executors, trellis
-from mlx_assay.impl.executors import fidelity
+from mlx_assay.impl.executors import choice, fidelity
 from mlx_assay.impl.trellis import Geometry
 
 DTYPES = {mx.float32: np.dtype(np.float32), mx.float16: np.dtype(np.float16), mx.bfloat16: np.dtype(ml_dtypes.bfloat16)}
@@ -368,3 +368,19 @@ def test_the_other_guards() -> None:
 
 def test_decoder_variant() -> None:
     assert [trellis.decoder_variant(v) for v in range(15)] == [0, 1, 2, 3, 4, 5, 6, *[6] * 7, 14]
+
+
+@pytest.mark.parametrize(("k", "interleaved"), [(2, False), (3, True), (4, False)])
+def test_every_block_count_in_every_schedule(k: int, interleaved: bool) -> None:
+    """Three kernels with three maps from lanes to columns agree, in both orders of threads and on any memory."""
+    for blocks in range(2 if interleaved else 1, 21, 2 if interleaved else 1):
+        g = down(k, 130, blocks * 256, interleaved=interleaved)
+        x, codes, scales = operands(g, mx.float32, mx.float32)
+        codebook = trellis.down_k3_interleaved_codebook_row if k == 3 else trellis.down_codebook_row
+        expected = bits_of(call(trellis.scatter_row, x, codes, scales, g, kernel="plain"))
+        assert np.count_nonzero(expected) == expected.size
+        for schedule, poison in (("in-order", 0), ("reverse", 0x7FC0_1234)):
+            with choice.schedule(schedule), executors.poison(poison):
+                balanced = call(trellis.scatter_row, x, codes, scales, g, kernel="balanced")
+                assert np.array_equal(bits_of(balanced), expected)
+                assert np.array_equal(bits_of(call(codebook, x, codes, scales, g)), expected)
