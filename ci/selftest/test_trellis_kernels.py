@@ -198,6 +198,21 @@ def test_decode(g: Geometry) -> None:
             trellis.decode(mx.array(codes), g, 2)
 
 
+def test_weights_halfway_between_bfloat16_values_round_to_even() -> None:
+    """All-zero words hold state 0 alone, and the scales make its product a tie; the last three are NaN and infinity."""
+    code = trellis.lut_1mad(12)[0]
+    ties = (np.arange(0x3F80, 0x4000, dtype=np.uint32) << 16 | 0x8000).view(np.float32)
+    scales = (ties / code).astype(np.float32)
+    scales = scales[scales * code == ties]
+    assert len(scales) > 32
+    scales = np.append(scales, np.uint32([0x7FFFFFFF, 0xFF800000, 0x7F7FFFFF]).view(np.float32))
+    g = down(2, len(scales), 256)
+    got = np.array(trellis.decode(mx.zeros(g.code_shape, mx.uint32), g, 0, mx.array(scales)))[:, 0]
+    with np.errstate(over="ignore"):
+        expected = (scales * code).astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert np.array_equal(got, expected, equal_nan=True)
+
+
 ROWS = [
     (2, 1, 256, 12, False),
     (4, 2, 256, 12, False),
