@@ -132,6 +132,7 @@ def test_codebook_digests() -> None:
     assert hashlib.sha256(unrefined(12).astype("<f4").tobytes()).hexdigest() == UNREFINED_SHA256
     for L in (1, 4, 8, 12, 16):
         assert np.array_equal(trellis.lut_1mad(L), (sums(L) / 147.800537109375).astype(np.float32))
+    trellis.lut_for(9)[0] = 7
     assert np.array_equal(np.array(trellis.lut_for(9)), trellis.lut_1mad(9))
     with pytest.raises(ValueError, match="17"):
         trellis.lut_1mad(17)

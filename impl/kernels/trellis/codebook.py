@@ -50,9 +50,13 @@ def lut_1mad(L: int) -> NDArray[np.float32]:
     return values
 
 
-@cache
 def lut_for(L: int) -> mx.array:
-    """lut_1mad on the device, made once for each L."""
+    """lut_1mad on the device, made once for each L; what a caller writes to it stays with the caller."""
+    return mx.array(_lut(L))
+
+
+@cache
+def _lut(L: int) -> mx.array:
     lut = mx.array(lut_1mad(L))
     mx.eval(lut)
     return lut
