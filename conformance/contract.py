@@ -13,9 +13,16 @@ import numpy as np
 
 import mlx_assay.conformance.contracts
 from mlx_assay.conformance.verdict import Verdict
+from mlx_assay.fixtures.case import Subcase
+from mlx_assay.fixtures.tensor import Tensor
 
 Arguments = Mapping[str, Any]
-"""Arguments of one call as oracles see them: row-contiguous NumPy arrays (ml_dtypes for bf16) and plain values."""
+"""Arguments of one call as oracles see them: row-contiguous NumPy arrays (ml_dtypes for bf16) and plain values.
+
+Under EXECUTOR stands what the executor says of itself, for contracts whose bits it decides.
+"""
+
+EXECUTOR = "executor"
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ class Contract:
     `parameters` are the names of the call's arguments, in order. `prepare` adds to the arguments what several
     references share (such as the native logsumexp), once a subcase. `relaxations` are names from
     conformance/judging/relaxation.py. `explain(arguments, got, want, index)` says in a few words why a place differs.
-    The first reference is the primary one: the others are held against it too.
+    The first reference is the primary one: the others are held against it too. An output has at most `expansion` times
+    as many elements as the largest input, or 4 KiB.
     """
 
     operation: str
@@ -66,6 +74,13 @@ class Contract:
     relaxations: tuple[str, ...] = ("nan-any",)
     prepare: Callable[[Arguments], Arguments] = lambda arguments: arguments
     explain: Callable[[Arguments, np.ndarray, np.ndarray, tuple[int, ...]], str] = lambda *_: ""
+    expansion: int = 1
+
+
+def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:
+    """What oracles and explanations are given of a subcase."""
+    plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
+    return {**plain, EXECUTOR: executor}
 
 
 @cache

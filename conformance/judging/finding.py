@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Contract
+from mlx_assay.conformance.contract import Contract, seen
 from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.judging.failure import difference_line, extents
 from mlx_assay.conformance.judging.panel import Expected, Panel
@@ -15,7 +16,6 @@ from mlx_assay.conformance.process.exchange import Outcome
 from mlx_assay.conformance.record import Difference
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Subcase
-from mlx_assay.fixtures.tensor import Tensor
 
 BIT_RUNGS = (Verdict.SAME_BITS, Verdict.SAME_VALUE)
 CONFORMING = (*BIT_RUNGS, Verdict.WITHIN_ULP, Verdict.WITHIN_BOUND)
@@ -37,13 +37,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """A subcase and all that is expected of it. `expected` is empty where an exception is."""
+    """A subcase and all that is expected of it. `expected` is empty where an exception is.
+
+    `executor` is what the executor says of itself.
+    """
 
     contract: Contract
     panel: Panel
     relaxations: Sequence[str]
     subcase: Subcase
     expected: Sequence[Expected]
+    executor: Mapping[str, Any] = field(default_factory=dict)
 
     def finding(self, outcome: Outcome) -> Finding:
         """Judges one call; an input that was changed outweighs a right answer."""
@@ -126,12 +130,10 @@ class Judged:
 
     def _explained(self, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
         """The contract's words; an output so wrong that they fail must not end the judge."""
-        arguments = {
-            name: value.array if isinstance(value, Tensor) else value for name, value in self.subcase.arguments.items()
-        }
         try:
             with np.errstate(all="ignore"):
-                return self.contract.explain(self.contract.prepare(arguments), got, want, index)
+                arguments = self.contract.prepare(seen(self.subcase, self.executor))
+                return self.contract.explain(arguments, got, want, index)
         except Exception as error:
             return f"no explanation: {type(error).__name__}: {error}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Contract, contracts
+from mlx_assay.conformance.contract import Contract, contracts, seen
 from mlx_assay.conformance.judging.failure import context_line, title
 from mlx_assay.conformance.judging.finding import CONFORMING, Finding, Judged
 from mlx_assay.conformance.judging.panel import Disagreement, Expected, Loader, Panel
@@ -22,7 +22,6 @@ from mlx_assay.conformance.record import Record, replay_command
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of
-from mlx_assay.fixtures.tensor import Tensor
 from mlx_assay.oracles.registry import load
 
 
@@ -35,6 +34,7 @@ class Trial:
     subcases: Sequence[Subcase]
     panel: Panel
     relaxations: Sequence[str]
+    executor: Mapping[str, Any]
 
 
 def judge(
@@ -54,7 +54,9 @@ def judge(
     contract = contract or contracts()[case.operation]
     kind = kind or kind_of(case)
     relaxations = applicable(contract.relaxations, implementation.environment)
-    trial = Trial(case, contract, kind.subcases(case), Panel(contract, oracles, relaxations), relaxations)
+    panel = Panel(contract, oracles, relaxations)
+    executor = implementation.environment["executor"]
+    trial = Trial(case, contract, kind.subcases(case), panel, relaxations, executor)
     findings = _findings(trial, implementation)
     return _record(trial, kind, findings, implementation, time.perf_counter() - began)
 
@@ -76,7 +78,8 @@ def _findings(trial: Trial, implementation: Implementation) -> list[Finding]:
     try:
         if trial.case.operation not in implementation.operations:
             return [Finding(Verdict.UNSUPPORTED, f"It has no function {trial.case.operation}")]
-        run = implementation.begin(trial.case.operation, [_ordered(trial, subcase) for subcase in trial.subcases])
+        calls = [_ordered(trial, subcase) for subcase in trial.subcases]
+        run = implementation.begin(trial.case.operation, calls, trial.contract.expansion)
     except ImplementationError as error:
         return [Finding(Verdict.ERROR, str(error))]
     except Death as death:
@@ -121,9 +124,8 @@ def _expected(trial: Trial, subcase: Subcase) -> list[Expected] | Disagreement:
     """What the oracles say; nothing where an exception is expected."""
     if subcase.raises:
         return []
-    plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
     try:
-        expected = trial.panel.expect(plain)
+        expected = trial.panel.expect(seen(subcase, trial.executor))
     except Disagreement as disagreement:
         return disagreement
     return expected or Disagreement("No oracle of the contract has an opinion on these arguments")
@@ -145,7 +147,7 @@ def _of_subcase(
     subcase = trial.subcases[index]
     if isinstance(expected, Disagreement):
         return Finding(Verdict.ORACLES_DISAGREE, str(expected), subcase)
-    judged = Judged(trial.contract, trial.panel, trial.relaxations, subcase, expected)
+    judged = Judged(trial.contract, trial.panel, trial.relaxations, subcase, expected, trial.executor)
     first = outcomes[index]
     again = index + len(trial.subcases)
     if again >= len(outcomes):

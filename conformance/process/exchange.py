@@ -60,11 +60,14 @@ class Outcome:
 class Run:
     """One case under way: the outcomes that have come, and the rest."""
 
-    def __init__(self, child: Child, operation: str, subcases: Sequence[Arguments], limit: float) -> None:
+    def __init__(
+        self, child: Child, operation: str, subcases: Sequence[Arguments], limit: float, expansion: int = 1
+    ) -> None:
         self.child = child
         self.outcomes: list[Outcome] = []
         self._deadline = time.monotonic() + limit
         self._subcases = subcases
+        self._expansion = expansion
         self._end = 0
         described = [[self._described(argument) for argument in subcase] for subcase in subcases]
         self._calls = [self._call(index, round_) for round_ in range(len(POISONS)) for index in range(len(subcases))]
@@ -100,7 +103,7 @@ class Run:
     def _call(self, index: int, round_: int) -> Call:
         tensors = [argument for argument in self._subcases[index] if isinstance(argument, Tensor)]
         largest = max((viewed(tensor.base, tensor.steps, np).size for tensor in tensors), default=0)
-        capacity = SMALLEST_OUTPUT + 4 * largest
+        capacity = SMALLEST_OUTPUT + 4 * self._expansion * largest
         output = self._reserve(capacity)
         after = self._reserve(sum(array.nbytes for tensor in tensors for array in _observed(tensor)))
         schedule = SCHEDULES[round_]

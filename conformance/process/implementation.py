@@ -83,8 +83,11 @@ class Implementation:
             self._child.end()
             self._child = None
 
-    def begin(self, operation: str, subcases: Sequence[Arguments]) -> Run:
-        """Sends a case and returns at once. Raises Death where no process can be had."""
+    def begin(self, operation: str, subcases: Sequence[Arguments], expansion: int = 1) -> Run:
+        """Sends a case and returns at once. Raises Death where no process can be had.
+
+        An output may have `expansion` times as many elements as the largest input.
+        """
         if self._child is None or self._child.pending():
             self.close()
             try:
@@ -92,7 +95,7 @@ class Implementation:
             except ImplementationError as error:
                 raise Death(Verdict.CRASHED, str(error)) from None
         assert self._child is not None
-        run, self._child = Run(self._child, operation, subcases, self.limit), None
+        run, self._child = Run(self._child, operation, subcases, self.limit, expansion), None
         run.send()
         return run
 
@@ -101,14 +104,17 @@ class Implementation:
         self._child = run.child
 
     def _start(self) -> None:
+        from mlx_assay.impl.executors.fidelity import current
+
         seal()
         preload()
         child = Child()
         deadline = time.monotonic() + self.limit
         path = [folder for folder in sys.path if folder]
         name = self.target or "mlx_assay.impl"
+        fidelity = current().described()
         try:
-            child.send(Start(self.target, self.executor, path, self._looked_for), deadline)
+            child.send(Start(self.target, self.executor, fidelity, path, self._looked_for), deadline)
             reply = child.receive(deadline)
         except Death as death:
             raise ImplementationError(f"Importing {name!r} failed. {death.message}") from None

@@ -69,10 +69,11 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):
-    """The first message to the child: what to import, and how."""
+    """The first message to the child: what to import, where its kernels run, and with which switches."""
 
     target: str | None
     executor: str | None
+    fidelity: dict[str, str]
     path: list[str]
     operations: list[str]
 

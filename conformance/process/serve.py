@@ -31,7 +31,7 @@ from mlx_assay.conformance.process.protocol import (
     line,
 )
 from mlx_assay.impl import executors
-from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors import choice, fidelity
 
 BUILT_IN = "mlx_assay.impl"
 SMALLEST_MEMORY = 4 << 30
@@ -92,6 +92,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
         try:
             if start.executor is not None:
                 stack.enter_context(executors.use(start.executor))
+            stack.enter_context(fidelity.switched(**start.fidelity))
             functions = _functions(start)
         except BaseException as error:
             channel.send(Refused(_described(error)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Contract, Reference, contracts
+from mlx_assay.conformance.contract import Contract, Reference, contracts, seen
 from mlx_assay.conformance.judging.compare import compare, hex_bits
 from mlx_assay.conformance.judging.judge import applicable, judge
 from mlx_assay.conformance.process.child import Death
@@ -26,6 +26,13 @@ SHOWN = 8
 
 Say = Callable[[str], object]
 Names = tuple[str, ...]
+
+
+class Machine(NamedTuple):
+    """What the executor says of itself, and the relaxations that hold on it."""
+
+    executor: Mapping[str, Any]
+    relaxations: Names
 
 
 def replay(text: str, target: str | None, executor: str | None, limit: float, say: Say = print) -> int:
@@ -47,9 +54,10 @@ def replay(text: str, target: str | None, executor: str | None, limit: float, sa
         record = judge(case, implementation)
         _tell_case(case, record, say)
         outcomes = _outcomes(contract, subcases, implementation)
-        relaxations = applicable(contract.relaxations, implementation.environment)
+        environment = implementation.environment
+        machine = Machine(environment["executor"], applicable(contract.relaxations, environment))
     for place, subcase in enumerate(subcases):
-        _tell_subcase(contract, subcase, outcomes[place : place + 1], relaxations, say)
+        _tell_subcase(contract, subcase, outcomes[place : place + 1], machine, say)
     if record.message:
         say(printable(record.message))
     if record.missing:
@@ -69,7 +77,7 @@ def _outcomes(contract: Contract, subcases: list[Subcase], implementation: Imple
     """What each call returns, in a run beside the judge's own; as many as came before the process died."""
     calls = [[subcase.arguments[name] for name in contract.parameters] for subcase in subcases]
     try:
-        run = implementation.begin(contract.operation, calls)
+        run = implementation.begin(contract.operation, calls, contract.expansion)
     except Death:
         return []
     try:
@@ -87,7 +95,7 @@ def _tell_case(case: Case, record: Record, say: Say) -> None:
     say(f"  tags: {', '.join(kind.tags)}; oracles: {', '.join(record.oracles) or 'none'}; {record.seconds:.3f} s")
 
 
-def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome], relaxations: Names, say: Say) -> None:
+def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome], machine: Machine, say: Say) -> None:
     say(f"subcase {subcase.label}")
     for name in contract.parameters:
         say(f"  {name}: {described(subcase.arguments[name])}")
@@ -104,20 +112,19 @@ def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome],
     else:
         say(f"  returned {summarised(got.array)}")
         if not subcase.raises:
-            _tell_references(contract, subcase, got.array, relaxations, say)
+            _tell_references(contract, subcase, got.array, machine, say)
 
 
-def _tell_references(contract: Contract, subcase: Subcase, got: np.ndarray, relaxations: Names, say: Say) -> None:
-    plain = {name: value.array if isinstance(value, Tensor) else value for name, value in subcase.arguments.items()}
+def _tell_references(contract: Contract, subcase: Subcase, got: np.ndarray, machine: Machine, say: Say) -> None:
     with np.errstate(all="ignore"):
         try:
-            prepared = contract.prepare(plain)
+            prepared = contract.prepare(seen(subcase, machine.executor))
         except Exception as error:
             say(f"  the contract's preparation failed: {error!r}")
             return
         told: list[tuple[str, np.ndarray]] = []
         for reference in contract.references:
-            for line in held(reference, prepared, got, relaxations, told):
+            for line in held(reference, prepared, got, machine.relaxations, told):
                 say(f"  {line}")
 
 
