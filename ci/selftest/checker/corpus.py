@@ -10,8 +10,8 @@ has to be found in the faulty kernel:
 - `note: KIND` is said of both kernels, and harmless.
 
 Several kinds are parted by a comma, alternatives by a bar. `faults` names what has no line, `unseen` says why the
-checker cannot see the fault, `want` gives the twin's outputs. Unless a row says otherwise, `a` is uint32[64] and holds 0
-to 63, `out` is uint32[64], and 64 threads form one threadgroup.
+checker cannot see the fault, `want` gives the twin's outputs. Unless a row says otherwise, `a` is uint32[64] and holds
+0 to 63, `out` is uint32[64], and 64 threads form one threadgroup.
 """
 
 import re
