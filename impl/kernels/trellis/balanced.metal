@@ -17,7 +17,7 @@ const uint end = min(start + rows_a_split, rows);
 float sums[POSITIONS];
 for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
 for (uint row = start; row < end; ++row) {
-  const device uint* words = codes + trellis_block<INTERLEAVED>(row, block, rows, blocks, WORDS);
+  const device uint* words = codes + trellis_block(INTERLEAVED, row, block, rows, blocks, WORDS);
   const ulong bits = (ulong(words[next]) << 32) | words[word];
   const float scale = float(scales[row]);
   const float x_row = float(x[row]);

@@ -56,7 +56,9 @@ def decode(
             f"but got L {geometry.L}: use 'lut-device'"
         )
     unused = mx.zeros(1)
-    layout = [geometry.rows, geometry.cols, geometry.T, geometry.k, geometry.L]
+    rounded = scales is not None and decoder_variant(variant) < ROUNDED_BELOW
+    flags = [int(flag) for flag in (geometry.block_interleave is not None, scales is not None, rounded)]
+    layout = [geometry.rows, geometry.cols, geometry.T, geometry.k, geometry.L, *flags]
     (out,) = _decode_kernel()(
         inputs=[
             codes,
@@ -64,13 +66,7 @@ def decode(
             lut_for(geometry.L) if chosen.startswith("lut") else unused,
             mx.array(layout, mx.uint32),
         ],
-        template=[
-            ("FORM", FORMS.index(chosen)),
-            ("STATES", CODEBOOK_STATES),
-            ("INTERLEAVED", geometry.block_interleave is not None),
-            ("SCALED", scales is not None),
-            ("ROUNDED", scales is not None and decoder_variant(variant) < ROUNDED_BELOW),
-        ],
+        template=[("FORM", FORMS.index(chosen)), ("STATES", CODEBOOK_STATES)],
         grid=(
             math.ceil(geometry.cols / DECODE_THREADS) * DECODE_THREADS,
             math.ceil(geometry.rows / DECODE_ROWS),

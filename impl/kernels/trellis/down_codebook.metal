@@ -36,9 +36,9 @@ const bool shifted = !ALIGNED && lane_bit % 32 != 0;
 uint index[LOADED];
 #pragma clang loop unroll(full)
 for (uint i = 0; i < LOADED; ++i) index[i] = (lane_bit / 32 + i) % WORDS;
-const ulong stride = trellis_block<INTERLEAVED>(1, 0, rows, blocks, WORDS);
+const ulong stride = trellis_block(INTERLEAVED, 1, 0, rows, blocks, WORDS);
 const device uint* first = codes;
-if (active) first += trellis_block<INTERLEAVED>(start, block, rows, blocks, WORDS);
+if (active) first += trellis_block(INTERLEAVED, start, block, rows, blocks, WORDS);
 
 float sums[POSITIONS];
 #pragma clang loop unroll(full)

@@ -24,7 +24,7 @@ float sums[POSITIONS];
 for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
 for (uint row = start; row < end; ++row) {
   uint low = 0;
-  if (active) low = codes[trellis_block<INTERLEAVED>(row, block, rows, blocks, WORDS) + word];
+  if (active) low = codes[trellis_block(INTERLEAVED, row, block, rows, blocks, WORDS) + word];
   const ulong bits = (ulong(simd_shuffle(low, ushort(next % 32))) << 32) | low;
   const float scale = float(scales[row]);
   const float x_row = float(x[row]);

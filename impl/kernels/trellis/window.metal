@@ -19,8 +19,7 @@ inline uint trellis_field(thread const uint* words, uint at) {
 }
 
 // The first word of a block of a row. Interleaved, two blocks stand side by side: [blocks / 2, rows, 2 * words].
-template <bool INTERLEAVED>
-inline ulong trellis_block(ulong row, uint block, ulong rows, uint blocks, uint words_per_block) {
-  if (INTERLEAVED) return ((block / 2u) * rows + row) * 2ul * words_per_block + (block % 2u) * words_per_block;
+inline ulong trellis_block(bool interleaved, ulong row, uint block, ulong rows, uint blocks, uint words_per_block) {
+  if (interleaved) return ((block / 2u) * rows + row) * 2ul * words_per_block + (block % 2u) * words_per_block;
   return (row * blocks + block) * words_per_block;
 }
