@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(verbs)
     _add_keep(verbs)
     _add_order(verbs)
+    _add_cache(verbs)
     doctor = _verb(verbs, "doctor", "name each part that is missing or broken, and the command that mends it", "")
     doctor.set_defaults(call=_doctor)
     return top
@@ -120,6 +121,20 @@ def _add_order(verbs: Any) -> None:
     order.add_argument("file", metavar="FILE", help="a safetensors file")
     order.add_argument("--json", action="store_true", help="as JSON")
     order.set_defaults(call=_order)
+
+
+def _add_cache(verbs: Any) -> None:
+    cache = _verb(
+        verbs,
+        "cache",
+        "tell where compiled kernels are kept and how much room they take",
+        "examples:\n  mlx-assay cache\n  mlx-assay cache --json\n  mlx-assay cache --clear\n\n"
+        "MLX_ASSAY_CACHE names another folder, MLX_ASSAY_CACHE_LIMIT another limit, as 64M or 2G.\n\n"
+        "exit codes: 0 it can be used, 3 it cannot",
+    )
+    cache.add_argument("--clear", action="store_true", help="remove every compiled kernel")
+    cache.add_argument("--json", action="store_true", help="as JSON")
+    cache.set_defaults(call=_cache)
 
 
 def _add_queries(verb: argparse.ArgumentParser) -> None:
@@ -212,6 +227,12 @@ def _order(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.verbs.order import order
 
     return order(arguments.file, arguments.json)
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.verbs.cache import cache
+
+    return cache(arguments.clear, arguments.json)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

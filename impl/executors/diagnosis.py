@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors import cache, choice, fidelity
 from mlx_assay.impl.executors.kernel import metal_kernel
-from mlx_assay.impl.executors.objects import cache_directory
 from mlx_assay.impl.executors.toolchain import ToolchainError, baseline, machine, toolchain
 
 
@@ -71,8 +70,16 @@ def _canary(name: str) -> Finding:
     except Exception as error:
         return Finding(part, f"failed: {error}", "report this with the text above")
     if got != [2.0 * i + 1.0 for i in range(64)]:
-        return Finding(part, f"wrong: x * 2 + 1 over 0..63 gave {got}", f"delete {cache_directory()} and try again")
+        return Finding(part, f"wrong: x * 2 + 1 over 0..63 gave {got}", "report this with the text above")
     return Finding(part, "runs: x * 2 + 1 is right", "")
+
+
+def _cache() -> Finding:
+    if (problem := cache.problem()) is not None:
+        return Finding("cache", problem, cache.MEND)
+    folder = cache.shared()
+    entries = folder.entries()
+    return Finding("cache", f"{folder.path}, {len(entries)} entries, {sum(e.bytes for e in entries) >> 20} MiB", "")
 
 
 def doctor() -> list[Finding]:
@@ -81,7 +88,7 @@ def doctor() -> list[Finding]:
     try:
         compiler = toolchain()
         findings.append(Finding("compiler", f"{compiler.version} at {compiler.source}", ""))
-        findings.append(Finding("cache", str(cache_directory()), ""))
+        findings.append(_cache())
     except ToolchainError as error:
         findings.append(Finding("compiler", "missing", str(error)))
     for name in choice.NAMES:

@@ -1,7 +1,4 @@
-"""Compiled kernels: a cache on disk whose key is everything that decides what a kernel computes.
-
-Files appear by an atomic rename, so any number of processes and threads may build the same kernel at once.
-"""
+"""Compiled kernels, kept in the cache under a key of everything that decides what a kernel computes."""
 
 import ctypes
 import hashlib
@@ -9,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mlx_assay.impl.executors.cache import CacheError, kept
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.toolchain import (
     DENORMAL_FLAGS,
@@ -22,10 +19,9 @@ from mlx_assay.impl.executors.toolchain import (
     RUNTIME_FLAGS,
     Toolchain,
     baseline,
+    target,
     toolchain,
 )
-
-CACHE_VARIABLE = "MLX_ASSAY_CACHE"
 
 # clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent
 # to an exact function instead.
@@ -49,15 +45,6 @@ class Library:
     launch: "ctypes._NamedFuncPointer"
 
 
-def cache_directory() -> Path:
-    """$MLX_ASSAY_CACHE, or `mlx-assay` in the platform's cache directory of the user."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "mlx-assay"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlx-assay"
-
-
 @cache
 def _runtime_digest() -> str:
     digest = hashlib.sha256(Path(__file__).read_bytes())
@@ -69,13 +56,15 @@ def _runtime_digest() -> str:
 def _key(*parts: str) -> str:
     compiler = toolchain()
     digest = hashlib.sha256()
-    for part in (*parts, compiler.version, baseline(), _runtime_digest(), *KERNEL_FLAGS, *RUNTIME_FLAGS):
+    for part in (*parts, compiler.version, target(), baseline(), _runtime_digest(), *KERNEL_FLAGS, *RUNTIME_FLAGS):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()
 
 
 def _run(command: tuple[str, ...]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "No space left on device" in done.stderr:
+        raise CacheError("no room to compile a kernel in the temporary folder: set TMPDIR to one with room in it")
     if done.returncode:
         raise CompilationError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
 
@@ -147,37 +136,24 @@ def _compile_runtime(compiler: Toolchain, source: Path, output: Path) -> None:
     _run((*compiler.clang, *compiler.target, *RUNTIME_FLAGS, "-c", str(source), "-o", str(output)))
 
 
-def _publish(work: Path, objects: list[Path], path: Path) -> None:
-    shared = work / "kernel.so"
-    _run((*toolchain().link, *map(str, objects), "-o", str(shared)))
-    os.replace(shared, path)
+def _link(objects: list[Path], output: Path) -> None:
+    _run((*toolchain().link, *map(str, objects), "-o", str(output)))
 
 
-def _path(key: str) -> Path:
-    folder = cache_directory() / "objects"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RuntimeError(
-            f"no kernel cache at {folder}: {error}; set {CACHE_VARIABLE} to a folder to write in"
-        ) from error
-    return folder / f"{key}.so"
+def _make_runtime(output: Path) -> None:
+    made = []
+    for source in ("scheduler.cpp", "half.cpp"):
+        made.append(output.with_name(f"{source}.o"))
+        _compile_runtime(toolchain(), RUNTIME / source, made[-1])
+    _link(made, output)
 
 
 @cache
 def runtime() -> ctypes.CDLL:
     """The scheduler, loaded so that kernels find it. Built once for a compiler and a version of its text."""
-    path = _path(_key("runtime"))
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as work:
-            made = []
-            for source in ("scheduler.cpp", "half.cpp"):
-                made.append(Path(work) / f"{source}.o")
-                _compile_runtime(toolchain(), RUNTIME / source, made[-1])
-            _publish(Path(work), made, path)
     # Kernels call the C library's functions by name and link with nothing.
     ctypes.CDLL("libSystem.B.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
-    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    return kept(_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
 
 
 def _load(path: Path) -> Library:
@@ -190,17 +166,15 @@ def _load(path: Path) -> Library:
 
 
 def build(source: str, fidelity: Fidelity) -> Library:
-    """The library of a translated kernel, from the cache or made now. CompilationError: the compiler's messages."""
-    path = _path(_key("kernel", source, *fidelity.compiled))
-    if path.exists():
-        try:
-            return _load(path)
-        except OSError:
-            path.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        work = Path(folder)
-        text, compiled = work / "kernel.clcpp", work / "kernel.o"
+    """The library of a translated kernel, from the cache or made now.
+
+    CompilationError: the compiler's messages. CacheError: there is nowhere to keep it.
+    """
+
+    def make(output: Path) -> None:
+        text, compiled = output.with_name("kernel.clcpp"), output.with_name("kernel.o")
         text.write_text(source)
         _compile_kernel(toolchain(), text, compiled, fidelity)
-        _publish(work, [compiled], path)
-    return _load(path)
+        _link([compiled], output)
+
+    return kept(_key("kernel", source, *fidelity.compiled), make, _load)

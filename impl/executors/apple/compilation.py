@@ -1,11 +1,8 @@
 """Objects made of Apple's kernels by LLVM, kept on disk under a key of all that decides them, loaded in place."""
 
-import contextlib
 import hashlib
-import os
 import platform
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -16,11 +13,11 @@ import llvmlite
 import llvmlite.binding as llvm
 import msgspec
 
-from mlx_assay.impl.executors import objects
 from mlx_assay.impl.executors.apple import lowering, runtime
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.program import Constant, Program, disassemble
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
+from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.toolchain import machine
 
@@ -145,15 +142,12 @@ def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantVa
     given = sorted((str(k), type(v).__name__, v) for k, v in constants.items())
     for part in (name, *versions, sys.platform, platform.machine(), repr(given), *fidelity.compiled):
         key.update(part.encode() + b"\0")
-    path = objects.cache_directory() / "objects" / f"{key.hexdigest()}.air"
-    with contextlib.suppress(OSError, msgspec.MsgspecError):
-        return msgspec.msgpack.decode(path.read_bytes(), type=Compiled)
-    made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, fidelity)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(msgspec.msgpack.encode(made))
-    os.replace(file.name, path)
-    return made
+
+    def make(output: Path) -> None:
+        made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, fidelity)
+        output.write_bytes(msgspec.msgpack.encode(made))
+
+    return kept(key.hexdigest(), make, lambda path: msgspec.msgpack.decode(path.read_bytes(), type=Compiled))
 
 
 class Code:

@@ -4,13 +4,13 @@ import ctypes
 import hashlib
 import os
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from mlx_assay.impl.executors import objects
 from mlx_assay.impl.executors.apple import layout
-from mlx_assay.impl.executors.toolchain import KERNEL_FLAGS, RUNTIME, toolchain
+from mlx_assay.impl.executors.cache import kept
+from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, toolchain
 
 SOURCE = Path(__file__).parent / "air.clcpp"
 
@@ -32,22 +32,18 @@ def digest() -> str:
     return out.hexdigest()
 
 
+def _make(output: Path) -> None:
+    compiler, compiled = toolchain(), output.with_name("air.o")
+    flags = (*compiler.target, *KERNEL_FLAGS, *DENORMAL_FLAGS["flushed"], "-I", str(RUNTIME))
+    _run((*compiler.clang, *flags, "-c", str(SOURCE), "-o", str(compiled)))
+    _run((*compiler.link, str(compiled), "-o", str(output)))
+
+
 @cache
 def library() -> ctypes.CDLL:
     """The loaded runtime, compiled at its first use on a machine. RuntimeError: the compiler's message."""
     objects.runtime()
-    folder = objects.cache_directory() / "objects"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"air-{digest()}.so"
-    if not path.exists():
-        compiler = toolchain()
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            compiled, linked = Path(work) / "air.o", Path(work) / "air.so"
-            flags = (*compiler.target, *KERNEL_FLAGS, "-I", str(RUNTIME))
-            _run((*compiler.clang, *flags, "-c", str(SOURCE), "-o", str(compiled)))
-            _run((*compiler.link, str(compiled), "-o", str(linked)))
-            os.replace(linked, path)
-    return ctypes.CDLL(str(path), mode=os.RTLD_NOW)
+    return kept(digest(), _make, lambda path: ctypes.CDLL(str(path), mode=os.RTLD_NOW))
 
 
 @cache

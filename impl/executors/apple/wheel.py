@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from mlx_assay.impl.executors.objects import cache_directory
+from mlx_assay.impl.executors.cache import cache_directory
 
 MEMBER = "mlx/lib/mlx.metallib"
 # MLX publishes a wheel a macOS version; their kernels differ where a newer Metal offers more. The oldest that still
