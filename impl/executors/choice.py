@@ -9,7 +9,8 @@ import mlx.core as mx
 from mlx_assay.impl.executors.toolchain import ToolchainError, toolchain
 
 NAMES = ("metal", "host")
-SCHEDULES = ("in-order", "reverse")
+SCHEDULES = ("in-order", "reverse", "round-robin", "pct:SEED")
+_MAX_SEED = 2**24 - 1
 
 
 class UnknownExecutor(ValueError):
@@ -92,14 +93,28 @@ def poison(pattern: int | None) -> Iterator[None]:
         _poison.reset(token)
 
 
+def code(name: str) -> int:
+    """A schedule as the scheduler numbers it. ValueError: no such schedule."""
+    kind, _, seed = name.partition(":")
+    if name in SCHEDULES[:3]:
+        return SCHEDULES.index(name)
+    if kind != "pct" or not seed.isdecimal() or int(seed) > _MAX_SEED:
+        raise ValueError(
+            f"unknown schedule {name!r}: expected one of {', '.join(SCHEDULES)} with a seed of at most {_MAX_SEED}"
+        )
+    return 3 | int(seed) << 8
+
+
 @contextlib.contextmanager
 def schedule(name: str) -> Iterator[None]:
-    """The host executor runs the threads of a threadgroup in this order: "in-order" (the default) or "reverse".
+    """The host executor runs the threads of a threadgroup in this order.
 
-    A kernel without races computes the same bits in both. ValueError: no such schedule.
+    "in-order" (the default) and "reverse" run a simdgroup, and a threadgroup, after the other; "round-robin" goes to
+    the next simdgroup at every operation of a simdgroup and every barrier; "pct:SEED" gives simdgroups priorities that
+    change at random, as in probabilistic concurrency testing. A kernel without races computes the same bits in all.
+    ValueError: no such schedule.
     """
-    if name not in SCHEDULES:
-        raise ValueError(f"unknown schedule {name!r}: expected one of {', '.join(SCHEDULES)}")
+    code(name)
     token = _schedule.set(name)
     try:
         yield

@@ -10,6 +10,10 @@ import mlx.core as mx
 import numpy as np
 
 from mlx_assay.impl.executors import choice, fidelity, launch, objects
+from mlx_assay.impl.executors.checker.call import call, extent
+from mlx_assay.impl.executors.checker.run import Argument
+from mlx_assay.impl.executors.checker.session import Session
+from mlx_assay.impl.executors.checker.session import current as checking
 from mlx_assay.impl.executors.signature import (
     MAX_CONSTANT_ELEMENTS,
     TYPES,
@@ -102,10 +106,7 @@ class HostKernel:
         try:
             library = objects.build(translate(text), switches)
         except objects.CompilationError as error:
-            raise RuntimeError(
-                f"[metal_kernel] kernel {self.definition.name!r} does not compile on the host executor:\n"
-                f"{_explain(text, str(error))}"
-            ) from None
+            raise self._uncompiled(text, error) from None
         if library.threadgroup_bytes > launch.MAX_THREADGROUP_BYTES:
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} declares {library.threadgroup_bytes} bytes of "
@@ -113,14 +114,20 @@ class HostKernel:
             )
         return self._prepared.setdefault(key, _Prepared(text, library))
 
+    def _uncompiled(self, text: Text, error: Exception) -> RuntimeError:
+        return RuntimeError(
+            f"[metal_kernel] kernel {self.definition.name!r} does not compile on the host executor:\n"
+            f"{_explain(text, str(error))}"
+        )
+
     def text(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> Text:
         """The Metal text that MLX would generate for these arguments."""
         kinds = tuple(InputKind(type_name(a.dtype), a.ndim == 0, a.size < MAX_CONSTANT_ELEMENTS) for a in inputs)
         values = tuple(_template_value(name, value) for name, value in template)
         return generate(self.definition, kinds, tuple(type_name(d) for d in dtypes), values)
 
-    def _addresses(self, inputs: Sequence[mx.array], keep: list[object]) -> list[int]:
-        addresses: list[int] = []
+    def _arguments(self, inputs: Sequence[mx.array], keep: list[object]) -> list[Argument]:
+        arguments: list[Argument] = []
         for name, array in zip(self.definition.input_names, inputs, strict=True):
             address, strides = launch.layout(array)
             if self.definition.ensure_row_contiguous and not launch.row_contiguous(array.shape, strides):
@@ -128,13 +135,15 @@ class HostKernel:
                 mx.eval(array)
                 address, strides = launch.layout(array)
             keep.append(array)
-            addresses.append(address)
+            before, size = extent(array.shape, strides, array.itemsize)
+            arguments.append(Argument(name, address, before, size, array.itemsize))
             if array.ndim:
                 for extra in self.definition.extras(name):
                     values = _EXTRAS[extra](array, strides)
                     keep.append(values)
-                    addresses.append(values.ctypes.data)
-        return addresses
+                    at = values.ctypes.data
+                    arguments.append(Argument(f"{name}_{extra}", at, 0, values.nbytes, values.itemsize))
+        return arguments
 
     def _output(self, shape: Sequence[int], dtype: Any, init_value: float | None, poison: int) -> mx.array:
         numpy_type = _NUMPY.get(dtype)
@@ -148,6 +157,38 @@ class HostKernel:
             count *= n
         words = np.full(-(-count * numpy_type.itemsize // 4), poison, np.uint32)
         return mx.array(words.view(np.uint8)[: count * numpy_type.itemsize].view(numpy_type).reshape(shape))
+
+    def _checked(
+        self,
+        session: Session,
+        inputs: Sequence[mx.array],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[Any],
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+        template: Template,
+        init_value: float | None,
+        poison: int,
+    ) -> list[mx.array]:
+        """The outputs of the checker's first run; where it could not run, what they held before."""
+        mx.eval(*inputs)
+        keep: list[object] = []
+        arguments = self._arguments(inputs, keep)
+        outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+        for name, out in zip(self.definition.output_names, outputs, strict=True):
+            initial = None if init_value is None else launch.contents(out)
+            arguments.append(Argument(name, 0, 0, out.nbytes, out.itemsize, True, initial))
+        text = self.text(inputs, output_dtypes, template)
+        try:
+            found = call(session, self.definition.name, text, arguments, grid, threadgroup)
+        except objects.CompilationError as error:
+            raise self._uncompiled(text, error) from None
+        if found is None:
+            return outputs
+        return [
+            mx.array(np.frombuffer(bytes_, _NUMPY[out.dtype]).reshape(out.shape))
+            for bytes_, out in zip(found, outputs, strict=True)
+        ]
 
     def __call__(
         self,
@@ -165,15 +206,19 @@ class HostKernel:
         _check_size("inputs", len(inputs), len(definition.input_names))
         _check_size("output_shapes", len(output_shapes), len(definition.output_names))
         _check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
+        if (session := checking()) is not None:
+            return self._checked(
+                *(session, inputs, output_shapes, output_dtypes, grid, threadgroup, template, init_value, poison)
+            )
         launch.check_grid(grid, threadgroup)
         prepared = self._prepare(inputs, output_dtypes, template)
         if verbose:
             print(f"Generated source code for `{definition.name}`:\n```\n{prepared.text}\n```")
         mx.eval(*inputs)
         keep: list[object] = []
-        addresses = self._addresses(inputs, keep)
+        addresses = [a.address for a in self._arguments(inputs, keep)]
         outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
         addresses += [launch.layout(out)[0] for out in outputs]
-        schedule = choice.SCHEDULES.index(choice.current_schedule())
+        schedule = choice.code(choice.current_schedule())
         launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison, schedule)
         return outputs

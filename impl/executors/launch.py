@@ -29,6 +29,7 @@ class _Launch(ctypes.Structure):
         ("barriers_after_exits", ctypes.c_uint32),
         ("keep_denormals", ctypes.c_uint32),
         ("simd_order", ctypes.c_uint32),
+        ("check", ctypes.c_void_p),
     )
 
 
@@ -66,6 +67,16 @@ def layout(array: object) -> tuple[int, tuple[int, ...]]:
     _get_buffer(array, view, _STRIDED)
     try:
         return view.address or 0, tuple(view.strides[i] // view.itemsize for i in range(view.ndim))
+    finally:
+        _release_buffer(view)
+
+
+def contents(array: object) -> bytes:
+    """The bytes of an evaluated, row-contiguous array."""
+    view = _Buffer()
+    _get_buffer(array, view, _STRIDED)
+    try:
+        return ctypes.string_at(view.address, view.bytes) if view.bytes else b""
     finally:
         _release_buffer(view)
 

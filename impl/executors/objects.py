@@ -53,7 +53,8 @@ def _runtime_digest() -> str:
     return digest.hexdigest()
 
 
-def _key(*parts: str) -> str:
+def digest_key(*parts: str) -> str:
+    """A key of `parts`, the compiler, the processor and the runtime."""
     compiler = toolchain()
     digest = hashlib.sha256()
     for part in (*parts, compiler.version, target(), baseline(), _runtime_digest(), *KERNEL_FLAGS, *RUNTIME_FLAGS):
@@ -61,7 +62,8 @@ def _key(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def _run(command: tuple[str, ...]) -> None:
+def run(command: tuple[str, ...]) -> None:
+    """Runs a compiler. CompilationError: its messages."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "No space left on device" in done.stderr:
         raise CacheError("no room to compile a kernel in the temporary folder: set TMPDIR to one with room in it")
@@ -124,28 +126,29 @@ def _compile_kernel(compiler: Toolchain, source: Path, output: Path, fidelity: F
     flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals])
     flags += ("-I", str(RUNTIME))
     ir = source.with_suffix(".ll")
-    _run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
+    run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
     text = unaligned(ir.read_text())
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
-    _run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
+    run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
 
 
 def _compile_runtime(compiler: Toolchain, source: Path, output: Path) -> None:
-    _run((*compiler.clang, *compiler.target, *RUNTIME_FLAGS, "-c", str(source), "-o", str(output)))
+    run((*compiler.clang, *compiler.target, *RUNTIME_FLAGS, "-c", str(source), "-o", str(output)))
 
 
-def _link(objects: list[Path], output: Path) -> None:
-    _run((*toolchain().link, *map(str, objects), "-o", str(output)))
+def link(objects: list[Path], output: Path) -> None:
+    """Makes a library of objects. CompilationError: the linker's messages."""
+    run((*toolchain().link, *map(str, objects), "-o", str(output)))
 
 
 def _make_runtime(output: Path) -> None:
     made = []
-    for source in ("scheduler.cpp", "half.cpp"):
+    for source in ("scheduler.cpp", "checker.cpp", "half.cpp"):
         made.append(output.with_name(f"{source}.o"))
         _compile_runtime(toolchain(), RUNTIME / source, made[-1])
-    _link(made, output)
+    link(made, output)
 
 
 @cache
@@ -153,7 +156,7 @@ def runtime() -> ctypes.CDLL:
     """The scheduler, loaded so that kernels find it. Built once for a compiler and a version of its text."""
     # Kernels call the C library's functions by name and link with nothing.
     ctypes.CDLL("libSystem.B.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
-    return kept(_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+    return kept(digest_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
 
 
 def _load(path: Path) -> Library:
@@ -175,6 +178,6 @@ def build(source: str, fidelity: Fidelity) -> Library:
         text, compiled = output.with_name("kernel.clcpp"), output.with_name("kernel.o")
         text.write_text(source)
         _compile_kernel(toolchain(), text, compiled, fidelity)
-        _link([compiled], output)
+        link([compiled], output)
 
-    return kept(_key("kernel", source, *fidelity.compiled), make, _load)
+    return kept(digest_key("kernel", source, *fidelity.compiled), make, _load)

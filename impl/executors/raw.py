@@ -66,12 +66,11 @@ class RawKernel:
         threadgroup, total = _axes(threadgroup), self._grid(_axes(threadgroup), grid, threadgroups)
         total, threadgroup = launch.check_grid(total, threadgroup)
         name = schedule or choice.current_schedule()
-        if name not in choice.SCHEDULES:
-            raise ValueError(f"schedule is {name!r}, expected one of {', '.join(choice.SCHEDULES)}")
+        code = choice.code(name)
         pattern = poison if poison is not None else choice.current_poison()
         if all(total):
             filled = launch.DEFAULT_POISON if pattern is None else pattern
-            self._run(addresses, total, threadgroup, filled, choice.SCHEDULES.index(name))
+            self._run(addresses, total, threadgroup, filled, code)
 
     def _grid(self, threadgroup: Sequence[int], grid: Axes | None, threadgroups: Axes | None) -> tuple[int, ...]:
         if (grid is None) == (threadgroups is None):

@@ -97,6 +97,12 @@ ASSAY_ATOMICS(threadgroup)
 #undef ASSAY_ATOMICS
 #undef ASSAY_ATOMIC_READ_MODIFY_WRITE
 
+#ifdef ASSAY_CHECKED
+METAL_FUNC void atomic_thread_fence(mem_flags flags, memory_order, thread_scope = thread_scope_device) {
+  assay_fence(uint(flags));
+}
+#else
 METAL_FUNC void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) {}
+#endif
 
 }  // namespace metal

@@ -7,7 +7,11 @@
 
 namespace metal {
 
+#ifdef ASSAY_CHECKED
+METAL_FUNC void simdgroup_barrier(mem_flags flags, ASSAY_SITE) { assay_flagged_simdgroup_barrier(site, uint(flags)); }
+#else
 METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site, &assay::meet); }
+#endif
 
 #define ASSAY_SHUFFLE(name, route)                                                         \
   template <class T>                                                                       \

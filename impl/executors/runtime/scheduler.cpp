@@ -3,6 +3,7 @@
 // A thread runs straight until it must wait for others. A fiber whose thread has returned takes the next thread that has
 // not begun, so threads that never meet a collective share one fiber and cost no switch. The last lane to arrive
 // completes the collective for everybody and runs on.
+#include "checker.h"
 #include "launch.h"
 #include "switch.h"
 
@@ -26,8 +27,9 @@ struct Simdgroup {
   Complete operation;
 };
 
-enum Fault : u32 { kNone = 0, kDivergentBarrier = 1, kNoMemory = 2 };
-enum Schedule : u32 { kInOrder = 0, kReverse = 1 };
+enum Fault : u32 { kNone = 0, kDivergentBarrier = 1, kNoMemory = 2, kAbandoned = 3 };
+// The low byte of a launch's schedule; above it stands the seed of kPriorities.
+enum Schedule : u32 { kInOrder = 0, kReverse = 1, kRoundRobin = 2, kPriorities = 3 };
 
 struct Launch {
   void (*thread)(const u64* buffers, const Position* position);
@@ -43,6 +45,7 @@ struct Launch {
   u32 barriers_after_exits;
   u32 keep_denormals;
   u32 simd_order;
+  Check* check;
 };
 
 constexpr u64 kStackBytes = 256 * 1024;
@@ -61,7 +64,11 @@ struct Engine {
   u32 simdgroups, current, lane;
   Lane* letter_box;
   u32 threads, live, arrived;
-  int barrier_site;
+  int barrier_site, operation_site;
+  u32 barrier_flags;
+  u32 schedule, random, lowest;
+  u32 priority[kMaxThreads / kLanes];
+  Check* check;
   Engine* next_idle;
 };
 
@@ -70,6 +77,11 @@ static Engine* idle_engines;
 static volatile char idle_lock;
 
 static void fiber_main();
+
+static u32 draw(Engine* e) {
+  e->random = e->random * 1664525u + 1013904223u;
+  return e->random >> 8;
+}
 
 static u32 first(u32 mask, u32 schedule) {
   return schedule == kReverse ? 31u - __builtin_clz(mask) : static_cast<u32>(__builtin_ctz(mask));
@@ -98,6 +110,29 @@ static void give_fiber(Engine* e, Fiber* f) {
   e->free_fibers = f;
 }
 
+static void meet(Lane* lanes, u32 mask) {
+  u32 flags = ~0u;
+  for (u32 w = mask; w; w &= w - 1) flags &= lanes[__builtin_ctz(w)].argument;
+  Engine* e = engine;
+  if (e->check) check_barrier(e->check, e->current, static_cast<u32>(e->operation_site), flags);
+}
+
+static void complete(Engine* e, Simdgroup* s, u32 leader, u32 mask) {
+  e->operation_site = s->lane[leader].site;
+  s->complete[leader](s->lane, mask);
+}
+
+// Lanes that still run and wait elsewhere make the operation divergent; lanes that have returned do not.
+static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mask) {
+  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask;
+  if (!elsewhere) return;
+  const u32 other = static_cast<u32>(__builtin_ctz(elsewhere));
+  const int site = (s->waiting >> other) & 1u ? s->lane[other].site : e->barrier_site;
+  check_report(e->check, s->complete[leader] == meet ? kBarrierDiverges : kSimdgroupDiverges,
+               static_cast<u32>(s->lane[leader].site), static_cast<u32>(site), e->current * kLanes + leader,
+               e->current * kLanes + other);
+}
+
 // Lanes that wait at one call of one operation, beginning with the lowest, go on without the others, which sit at a
 // barrier or at another call and cannot come.
 static void resolve_divergence(Engine* e, Simdgroup* s) {
@@ -107,7 +142,8 @@ static void resolve_divergence(Engine* e, Simdgroup* s) {
     const u32 i = static_cast<u32>(__builtin_ctz(w));
     if (s->lane[i].site == s->lane[leader].site && s->complete[i] == s->complete[leader]) mask |= 1u << i;
   }
-  s->complete[leader](s->lane, mask);
+  if (e->check) report_divergence(e, s, leader, mask);
+  complete(e, s, leader, mask);
   s->waiting &= ~mask;
   s->ready |= mask;
   e->launch->divergent_simdgroup_operations++;
@@ -116,6 +152,11 @@ static void resolve_divergence(Engine* e, Simdgroup* s) {
 static void open_barrier(Engine* e) {
   // Threads that have returned count as arrived: MLX's own col_reduce_small relies on it.
   if (e->live < e->threads) e->launch->barriers_after_exits++;
+  if (e->check) {
+    const u32 site = static_cast<u32>(e->barrier_site);
+    if (e->live < e->threads) check_report(e->check, kExitBeforeBarrier, site, 0, e->threads - e->live, 0);
+    check_barrier(e->check, kWholeThreadgroup, site, e->barrier_flags);
+  }
   for (u32 i = 0; i < e->simdgroups; i++) {
     e->simdgroup[i].ready |= e->simdgroup[i].at_barrier;
     e->simdgroup[i].at_barrier = 0;
@@ -123,9 +164,30 @@ static void open_barrier(Engine* e) {
   e->arrived = 0;
 }
 
+static u32 after(const Engine* e, u32 simdgroup) {
+  if (e->schedule == kReverse) return simdgroup ? simdgroup - 1 : e->simdgroups - 1;
+  return simdgroup + 1 < e->simdgroups ? simdgroup + 1 : 0;
+}
+
+// The simdgroup to look at first. Priorities change at random, as in probabilistic concurrency testing.
+static u32 favourite(Engine* e) {
+  if (e->schedule == kRoundRobin) return after(e, e->current);
+  if (e->schedule != kPriorities) return e->current;
+  if ((draw(e) & 7u) == 0) e->priority[e->current] = e->lowest ? --e->lowest : 0;
+  u32 best = e->current, found = 0;
+  for (u32 i = 0; i < e->simdgroups; i++) {
+    const Simdgroup* s = &e->simdgroup[i];
+    if (!(s->ready | s->unstarted) || (found && e->priority[i] <= e->priority[best])) continue;
+    best = i;
+    found = 1;
+  }
+  return best;
+}
+
 // Chooses the next thread to run into (current, lane). False: every thread of the threadgroup has returned.
 static bool choose(Engine* e) {
-  const u32 schedule = e->launch->schedule;
+  const u32 schedule = e->schedule;
+  if (schedule >= kRoundRobin) e->current = favourite(e);
   for (;;) {
     u32 looked = 0;
     for (; looked < e->simdgroups; looked++) {
@@ -136,10 +198,7 @@ static bool choose(Engine* e) {
         e->letter_box = &s->lane[e->lane];
         return true;
       }
-      if (schedule == kReverse)
-        e->current = e->current ? e->current - 1 : e->simdgroups - 1;
-      else
-        e->current = e->current + 1 < e->simdgroups ? e->current + 1 : 0;
+      e->current = after(e, e->current);
     }
     if (!e->arrived) return false;
     open_barrier(e);
@@ -218,7 +277,12 @@ static void begin_threadgroup(Engine* e, u32 threads) {
   }
   e->threads = e->live = threads;
   e->arrived = 0;
-  e->current = e->launch->schedule == kReverse ? e->simdgroups - 1 : 0;
+  e->current = e->schedule == kReverse ? e->simdgroups - 1 : 0;
+  if (e->schedule == kPriorities) {
+    e->lowest = 1u << 23;
+    for (u32 i = 0; i < e->simdgroups; i++) e->priority[i] = (1u << 23) + draw(e);
+  }
+  if (e->check) check_threadgroup(e->check, e->simdgroups, e->launch->poison);
   u32* word = reinterpret_cast<u32*>(e->arena);
   for (u32 i = 0; i < e->launch->threadgroup_bytes; i += 4) *word++ = e->launch->poison;
 }
@@ -283,13 +347,27 @@ static void run_grid(Engine* e) {
     threads *= l->threadgroup[i];
   }
   p->dispatch_simdgroups_per_threadgroup = (threads + kLanes - 1) / kLanes;
-  u32 at[3];
-  for (at[2] = 0; at[2] < groups[2]; at[2]++)
-    for (at[1] = 0; at[1] < groups[1]; at[1]++)
-      for (at[0] = 0; at[0] < groups[0]; at[0]++) {
+  const bool backward = e->schedule == kReverse;
+  u32 n[3], at[3];
+  for (n[2] = 0; n[2] < groups[2]; n[2]++)
+    for (n[1] = 0; n[1] < groups[1]; n[1]++)
+      for (n[0] = 0; n[0] < groups[0]; n[0]++) {
+        for (int i = 0; i < 3; i++) at[i] = backward ? groups[i] - 1 - n[i] : n[i];
         run_threadgroup(e, at);
         if (l->fault != kNone) return forget_fibers(e);
       }
+}
+
+static void begin_check(Engine* e) {
+  Check* c = checking = e->check = e->launch->check;
+  if (!c) return;
+  c->stacks_begin = reinterpret_cast<u64>(e->stacks);
+  c->stacks_bytes = kMaxThreads * kStackBytes;
+  c->engine_begin = reinterpret_cast<u64>(e);
+  c->engine_bytes = sizeof(Engine);
+  c->simdgroup = &e->current;
+  c->lane = &e->lane;
+  check_begin(c);
 }
 
 }  // namespace assay
@@ -302,10 +380,14 @@ u32 assay_launch(Launch* launch) {
   Engine* e = take_engine();
   if (!e) return launch->fault = kNoMemory;
   e->launch = launch;
+  e->schedule = launch->schedule & 0xffu;
+  e->random = launch->schedule >> 8;
   engine = e;
+  begin_check(e);
   const u64 mode = assay_enter_mode(!launch->keep_denormals);
   run_grid(e);
   assay_restore_mode(mode);
+  if (e->check) check_end(e->check);
   give_engine(e);
   return launch->fault;
 }
@@ -333,30 +415,60 @@ void assay_simdgroup(int site, Complete complete) {
   // Nobody else of the simdgroup can still come, and all came to the same call.
   if (!s->mixed && !(s->unstarted | s->ready | s->at_barrier)) {
     const u32 mask = s->waiting;
+    e->operation_site = site;
     complete(s->lane, mask);
     s->waiting = 0;
     s->ready = mask & ~bit;
-    return;
+    if (e->schedule < kRoundRobin) return;
+    s->ready = mask;
   }
   wait(e, e->current, lane);
 }
 
-void assay_barrier(int site) {
+void assay_flagged_barrier(int site, u32 flags) {
   Engine* e = engine;
   Simdgroup* s = &e->simdgroup[e->current];
-  if (!e->arrived) e->barrier_site = site;
-  if (e->barrier_site != site) {
+  if (!e->arrived) {
+    e->barrier_site = site;
+    e->barrier_flags = ~0u;
+  }
+  e->barrier_flags &= flags;
+  if (e->barrier_site != site && e->check) {
+    check_report(e->check, kBarrierDiverges, static_cast<u32>(site), static_cast<u32>(e->barrier_site),
+                 e->current * kLanes + e->lane, 0);
+  } else if (e->barrier_site != site) {
     e->launch->fault = kDivergentBarrier;
     e->launch->lines[0] = e->barrier_site;
     e->launch->lines[1] = site;
   }
   e->arrived++;
-  if (e->arrived == e->live && e->launch->fault == kNone) {
+  if (e->arrived == e->live && e->launch->fault == kNone && e->schedule < kRoundRobin) {
     open_barrier(e);
     return;
   }
   s->at_barrier |= 1u << e->lane;
   wait(e, e->current, e->lane);
+}
+
+void assay_barrier(int site) { assay_flagged_barrier(site, ~0u); }
+
+void assay_flagged_simdgroup_barrier(int site, u32 flags) {
+  engine->letter_box->argument = flags;
+  assay_simdgroup(site, meet);
+}
+
+// What a lane gets from one that is not there; `seen`: the lane itself is.
+u32 assay_garbage(bool seen) {
+  Engine* e = engine;
+  if (!e->check) return 0xdeadbeefu;
+  if (seen) check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
+  return e->check->garbage;
+}
+
+void assay_abandon() {
+  Engine* e = engine;
+  e->launch->fault = kAbandoned;
+  assay_switch(&e->simdgroup[e->current].fiber[e->lane]->sp, e->launcher_sp);
 }
 
 }  // extern "C"

@@ -13,6 +13,13 @@ void* assay_arena();
 void assay_simdgroup(int site, void (*complete)(assay::Lane*, uint));
 void assay_barrier(int site);
 uint assay_simd_order();
+#ifdef ASSAY_CHECKED
+void assay_flagged_barrier(int site, uint flags);
+void assay_flagged_simdgroup_barrier(int site, uint flags);
+uint assay_garbage(bool seen);
+void assay_fence(uint flags);
+__attribute__((const)) void* assay_array(uint number);
+#endif
 }
 
 namespace metal {
@@ -28,7 +35,13 @@ enum class mem_flags : uint {
 METAL_FUNC constexpr mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(uint(a) | uint(b)); }
 METAL_FUNC constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_flags(uint(a) & uint(b)); }
 
+#ifdef ASSAY_CHECKED
+METAL_FUNC void threadgroup_barrier(mem_flags flags, int site = __builtin_LINE()) {
+  assay_flagged_barrier(site, uint(flags));
+}
+#else
 METAL_FUNC void threadgroup_barrier(mem_flags, int site = __builtin_LINE()) { assay_barrier(site); }
+#endif
 
 }  // namespace metal
 
@@ -36,21 +49,48 @@ namespace assay {
 
 static uint threadgroup_bytes = 0;
 
-inline uint lay_out(uint bytes) {
+#ifdef ASSAY_CHECKED
+constexpr __constant uint kMaxArrays = 128;
+// Of each array: its bytes, the bytes of the smallest part of it that is written at once, and those of an element.
+extern "C" {
+__attribute__((visibility("default"))) uint assay_threadgroup_arrays[kMaxArrays][3] = {};
+}
+#endif
+
+inline uint lay_out(uint declaration, uint bytes, uint unit, uint element) {
+#ifdef ASSAY_CHECKED
+  assay_threadgroup_arrays[declaration][0] = bytes;
+  assay_threadgroup_arrays[declaration][1] = unit;
+  assay_threadgroup_arrays[declaration][2] = element;
+#endif
   const uint at = threadgroup_bytes;
   threadgroup_bytes = (at + bytes + 15u) & ~15u;
   return at;
 }
 
+template <class A>
+struct element_of {
+  typedef A type;
+};
+template <class A, size_t n>
+struct element_of<A[n]> : element_of<A> {};
+
 // One for each threadgroup declaration of the kernel that was compiled, laid out when the library is loaded.
 template <int Declaration, class A>
 struct threadgroup_slot {
-  static inline uint offset = lay_out(sizeof(A));
+  typedef typename element_of<A>::type E;
+  static inline uint offset = lay_out(Declaration, sizeof(A), alignof(E) < 4 ? uint(alignof(E)) : 4u, sizeof(E));
 };
 
 template <int Declaration, class A>
 METAL_FUNC __local A& threadgroup_variable() {
+#ifdef ASSAY_CHECKED
+  static_assert(Declaration < kMaxArrays, "the checker knows 128 threadgroup arrays of a kernel at most");
+  (void)&threadgroup_slot<Declaration, A>::offset;
+  return *(__local A*)assay_array(Declaration);
+#else
   return *(__local A*)((ulong)assay_arena() + threadgroup_slot<Declaration, A>::offset);
+#endif
 }
 
 template <class T>
@@ -65,8 +105,13 @@ METAL_FUNC void leave(ulong* box, T v) {
 
 // What a lane gets from one that is not there. Its own pattern, so that a wrong result can be traced.
 template <class T>
-METAL_FUNC T garbage() {
-  const ulong pattern[2] = {0xdeadbeefdeadbeeful, 0xdeadbeefdeadbeeful};
+METAL_FUNC T garbage(bool seen) {
+#ifdef ASSAY_CHECKED
+  const ulong word = ulong(assay_garbage(seen)) * 0x100000001ul;
+#else
+  const ulong word = 0xdeadbeefdeadbeeful;
+#endif
+  const ulong pattern[2] = {word, word};
   return take<T>(pattern);
 }
 
@@ -96,7 +141,7 @@ void shuffle(Lane* lanes, uint mask) {
   for (uint i = 0; i < kLanes; i++) {
     const uint from = source(route, i, lanes[i].argument);
     const uint lane = from == kOwn ? i : from;
-    leave(lanes[i].result, (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>());
+    leave(lanes[i].result, (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>((mask >> i) & 1u));
   }
 }
 
@@ -109,7 +154,7 @@ void shuffle_and_fill(Lane* lanes, uint mask) {
     const bool inside = down ? at + delta < modulo : delta <= at;
     const uint lane = base + (down ? (at + delta) % modulo : (at + modulo - delta % modulo) % modulo);
     const bool active = (mask >> lane) & 1u;
-    leave(lanes[i].result, !active ? garbage<T>() : take<T>(inside ? lanes[lane].value : lanes[lane].fill));
+    leave(lanes[i].result, !active ? garbage<T>((mask >> i) & 1u) : take<T>(inside ? lanes[lane].value : lanes[lane].fill));
   }
 }
 

@@ -1,0 +1,129 @@
+"""The checker finds each kind of fault at its line, and nothing in kernels without one."""
+
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from mlx_assay.impl.executors import metal_kernel, use
+from mlx_assay.impl.executors.checker import Finding, Kind, check
+
+THREAD = "uint i = thread_position_in_threadgroup.x;\n"
+SHARED = f"{THREAD}threadgroup float s[64];\ns[i] = x[i];\n"
+LUT = "constant float lut[4] = {1, 2, 3, 4};\nfloat f(constant float* l, uint k) {\n  return l[k];\n}\n"
+
+# Kind, array, index, the lines of its accesses; and the kernel, over 64 threads.
+FAULTS: dict[str, tuple[Kind, str, int | None, tuple[int, ...], str]] = {
+    "no barrier": (Kind.RACE, "s", 32, (3, 4), f"{SHARED}y[i] = s[63 - i];"),
+    "mem_none": (
+        *(Kind.BARRIER_FLAGS, "s", 0, (5, 3)),
+        f"{SHARED}threadgroup_barrier(mem_flags::mem_none);\ny[i] = s[63 - i];",
+    ),
+    "mem_device": (
+        *(Kind.BARRIER_FLAGS, "s", 0, (5, 3)),
+        f"{SHARED}threadgroup_barrier(mem_flags::mem_device);\ny[i] = s[63 - i];",
+    ),
+    "no simdgroup barrier": (Kind.SIMDGROUP_RACE, "s", 1, (3, 4), f"{SHARED}y[i] = s[i ^ 1];"),
+    "simdgroup_barrier(mem_none)": (
+        *(Kind.BARRIER_FLAGS, "s", 30, (5, 3)),
+        f"{SHARED}simdgroup_barrier(mem_flags::mem_none);\ny[i] = s[i ^ 1];",
+    ),
+    "divergent barrier": (
+        *(Kind.DIVERGENT_BARRIER, "", None, (5, 3)),
+        f"{THREAD}if (i < 32)\nthreadgroup_barrier(mem_flags::mem_none);\nelse\n"
+        "threadgroup_barrier(mem_flags::mem_none);\ny[i] = x[i];",
+    ),
+    "divergent simd": (
+        *(Kind.DIVERGENT_SIMD, "", None, (5, 3)),
+        f"{THREAD}if (i & 1)\ny[i] = simd_sum(x[i]);\nelse\ny[i] = simd_max(x[i]);",
+    ),
+    "inactive lane": (
+        *(Kind.INACTIVE_LANE, "", None, (4,)),
+        f"{THREAD}y[i] = x[i];\nif (i & 1)\ny[i] = simd_shuffle_down(y[i], 1);",
+    ),
+    "exit": (
+        *(Kind.EXIT_BEFORE_BARRIER, "", None, (4,)),
+        f"{THREAD}y[i] = x[i];\nif (i > 7) return;\nthreadgroup_barrier(mem_flags::mem_none);",
+    ),
+    "write to input": (Kind.WRITE_TO_INPUT, "x", 0, (2,), f"{THREAD}((device float*)x)[i] = 1; y[i] = 0;"),
+    "write past the end": (Kind.OUT_OF_BOUNDS, "y", 64, (2,), f"{THREAD}y[i + 1] = x[i]; y[0] = 0;"),
+    "read before the begin": (Kind.OUT_OF_BOUNDS, "x", -1, (2,), f"{THREAD}y[i] = x[int(i) - 1];"),
+    "threadgroup array": (
+        *(Kind.OUT_OF_BOUNDS, "s", 32, (3,)),
+        f"{THREAD}threadgroup float s[32]; threadgroup float t[64];\ns[i] = 0; t[i] = 0;\ny[i] = t[i];",
+    ),
+    "array of the thread": (
+        *(Kind.OUT_OF_BOUNDS, "s", 4, (2,)),
+        f"{THREAD}float s[4]; for (int k = 0; k <= 4; k++) s[k] = x[i];\ny[i] = s[i & 3];",
+    ),
+    "constant array": (Kind.OUT_OF_BOUNDS, "lut", 4, (2,), f"{THREAD}y[i] = lut[i & 7];"),
+    "nowhere": (Kind.OUT_OF_BOUNDS, "", None, (2,), f"{THREAD}y[i] = *(device float*)ulong(4096 * i);"),
+    "misaligned": (Kind.MISALIGNED, "x", 1, (2,), f"{THREAD}y[i] = ((device float4*)(x + 1))[i & 3].x;"),
+    "unwritten threadgroup array": (
+        *(Kind.UNINITIALISED, "s", 63, (3,)),
+        f"{THREAD}threadgroup float s[64]; if (i < 32) s[i] = 1; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+        "y[i] = s[i];",
+    ),
+    "unwritten output read": (Kind.UNINITIALISED, "y", 0, (2,), f"{THREAD}y[i] += x[i];"),
+    "unwritten variable": (
+        *(Kind.UNINITIALISED, "a", 0, (4,)),
+        f"{THREAD}float a;\nfor (int k = 0; k < 4; k++)\na += x[i];\ny[i] = a;",
+    ),
+    "unwritten element": (
+        *(Kind.UNINITIALISED, "a", 3, (3,)),
+        f"{THREAD}float a[4]; for (int k = 0; k < 3; k++) a[k] = x[i];\ny[i] = a[i & 3];",
+    ),
+    "unwritten lane of a vector": (
+        *(Kind.UNINITIALISED, "a", 3, (3,)),
+        f"{THREAD}float4 a; a.x = 1; a.yz = float2(2, 3);\ny[i] = a.x + a.y + a.z + a.w;",
+    ),
+    "shift": (Kind.SHIFT, "", None, (2,), f"{THREAD}y[i] = 1 << i;"),
+    "unwritten output": (Kind.UNWRITTEN, "y", 5, (), f"{THREAD}if (i != 5) y[i] = 1;"),
+    "threadgroup memory": (Kind.THREADGROUP_MEMORY, "s", None, (), f"{THREAD}threadgroup float s[8193]; y[i] = 1;"),
+}
+SOUND = {
+    "barrier": f"{SHARED}threadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[63 - i];",
+    "simdgroup barrier": f"{SHARED}simdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[i ^ 1];",
+    "vector, struct, reference": (
+        f"{THREAD}float4 a; a.x = x[i]; a.yzw = float3(1, 2, 3); thread float& b = *&y_; b = a.w;\n"
+        "float4 c = a; y[i] = c.x + c.w + y_;"
+    ).replace(THREAD, f"{THREAD}float y_;\n"),
+}
+
+
+def found(source: str, grid: int = 64, **options: Any) -> list[Finding]:
+    kernel = metal_kernel("k", ["x"], ["y"], source, header=LUT)
+    asked = {"output_shapes": [(64,)], "output_dtypes": [mx.float32]} | options
+    x = mx.arange(64).astype(mx.float32)
+    threadgroup = asked.pop("threadgroup", (64, 1, 1))
+    with use("host"):
+        return check(lambda: kernel(inputs=[x], grid=(grid, 1, 1), threadgroup=threadgroup, **asked))[1]
+
+
+def lines(finding: Finding) -> tuple[int, ...]:
+    return tuple(a.place.line for a in finding.accesses)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_at_its_line(name: str) -> None:
+    kind, array, index, where, source = FAULTS[name]
+    assert (kind, array, index, where) in [(f.kind, f.array, f.index, lines(f)) for f in found(source)]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_nothing_is_found_in_a_sound_kernel(name: str) -> None:
+    assert found(SOUND[name]) == []
+
+
+def test_threadgroups_race_on_device_memory() -> None:
+    (race, *_) = found(f"{THREAD}y[i] = threadgroup_position_in_grid.x;", grid=128)
+    assert (race.kind, race.array, lines(race)) == (Kind.THREADGROUP_RACE, "y", (2, 2))
+    assert [a.threadgroup for a in race.accesses] == [(1, 0, 0), (0, 0, 0)]
+
+
+def test_writers_of_the_same_value_are_a_class_of_their_own() -> None:
+    assert [f.kind for f in found(f"{THREAD}y[i] = x[i];", grid=128)] == [Kind.SAME_VALUE_WRITE]
+
+
+def test_more_threads_than_a_threadgroup_can_have_are_a_finding() -> None:
+    assert [f.kind for f in found("y[0] = 1;", grid=2048, threadgroup=(2048, 1, 1))] == [Kind.THREADS]

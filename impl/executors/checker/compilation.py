@@ -1,0 +1,122 @@
+"""Checked builds of translated kernels: compiled, inlined, instrumented, compiled again; cached like unchecked ones."""
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from mlx_assay.impl.executors import fidelity, objects
+from mlx_assay.impl.executors.cache import kept
+from mlx_assay.impl.executors.checker import definitions, instructions, instrumentation, places, pointers, variables
+from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
+
+_MODULES = (definitions, instructions, instrumentation, places, pointers, variables)
+_MAX_ARRAYS = 128
+_ARRAY = re.compile(r"(\w+) = assay::threadgroup_variable<(\d+),")
+
+
+class ThreadgroupArray(msgspec.Struct, frozen=True):
+    """A threadgroup array: its bytes, those of the smallest part of it that is written at once, and of an element."""
+
+    bytes: int
+    unit: int
+    element: int
+    name: str
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What the numbers of an instrumented kernel mean."""
+
+    places: list[tuple[str, int]]
+    objects: list[tuple[str, str, bool]]  # name, type in LLVM's words, whether it is the thread's own
+    arrays: dict[int, str]  # names of threadgroup arrays
+
+
+@dataclass(frozen=True)
+class CheckedLibrary:
+    """A loaded kernel whose accesses are checked."""
+
+    thread: int
+    threadgroup_bytes: int
+    arrays: tuple[ThreadgroupArray, ...]
+    constants: tuple[int, int]  # the address of their table, and their number
+    meaning: Meaning
+
+
+def instrumented(source: Path) -> instrumentation.Instrumented:
+    """The instrumented IR of a translated kernel. CompilationError: the compiler's messages."""
+    compiler = toolchain()
+    ir, inlined = source.with_suffix(".ll"), source.with_suffix(".inlined.ll")
+    flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-DASSAY_CHECKED", "-g", "-fno-discard-value-names")
+    flags = (*flags, *DENORMAL_FLAGS[fidelity.current().f32_denormals])
+    flags = (*flags, "-I", str(RUNTIME), "-Xclang", "-disable-llvm-passes")
+    objects.run((*flags, "-S", "-emit-llvm", str(source), "-o", str(ir)))
+    ir.write_text(instrumentation.inline_everything(ir.read_text()))
+    flags = (*compiler.clang, *compiler.target, "-O0", "-fPIC", "-fno-discard-value-names", "-Wno-everything")
+    objects.run((*flags, "-S", "-emit-llvm", str(ir), "-o", str(inlined)))
+    return instrumentation.instrument(inlined.read_text())
+
+
+def _compile(source: Path, output: Path) -> None:
+    found = instrumented(source)
+    meaning = Meaning(
+        found.places,
+        [(o.name, o.type, o.private) for o in found.objects],
+        {int(number): name for name, number in _ARRAY.findall(source.read_text())},
+    )
+    text = objects.unaligned(found.ir) + _constant("assay_meaning", msgspec.json.encode(meaning))
+    if fidelity.current().contraction == "off":
+        text = objects.uncontracted(text)
+    ir = source.with_suffix(".checked.ll")
+    ir.write_text(text if "fp16" in baseline() else objects.exact_fused_half(text))
+    compiler = toolchain()
+    flags = (*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything")
+    objects.run((*flags, "-c", str(ir), "-o", str(output)))
+
+
+def _constant(name: str, value: bytes) -> str:
+    escaped = "".join(f"\\{b:02x}" for b in value)
+    return f'@{name} = constant [{len(value) + 1} x i8] c"{escaped}\\00"\n'
+
+
+def _load(path: Path) -> CheckedLibrary:
+    objects.runtime()
+    library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    thread = ctypes.cast(library.assay_thread, ctypes.c_void_p).value
+    library.assay_threadgroup_bytes.restype = ctypes.c_uint32
+    table = (ctypes.c_uint32 * 3 * _MAX_ARRAYS).in_dll(library, "assay_threadgroup_arrays")
+    constants = ctypes.addressof(ctypes.c_char.in_dll(library, "assay_objects"))
+    count = ctypes.c_uint32.in_dll(library, "assay_objects_count").value
+    said = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, "assay_meaning")))
+    meaning = msgspec.json.decode(said, type=Meaning)
+    assert thread is not None
+    used = max((i + 1 for i in range(_MAX_ARRAYS) if table[i][0]), default=0)
+    arrays = tuple(
+        ThreadgroupArray(table[i][0], table[i][1], table[i][2], meaning.arrays.get(i, "threadgroup memory"))
+        for i in range(used)
+    )
+    return CheckedLibrary(thread, library.assay_threadgroup_bytes(), arrays, (constants, count), meaning)
+
+
+@cache
+def _own_text() -> str:
+    return "".join(Path(m.__file__ or "").read_text() for m in _MODULES) + Path(__file__).read_text()
+
+
+def build(source: str) -> CheckedLibrary:
+    """The checked library of a translated kernel, from the cache or made now.
+
+    CompilationError: the compiler's messages. CacheError: there is nowhere to keep it.
+    """
+
+    def make(output: Path) -> None:
+        text, compiled = output.with_name("kernel.clcpp"), output.with_name("kernel.o")
+        text.write_text(source)
+        _compile(text, compiled)
+        objects.link([compiled], output)
+
+    return kept(objects.digest_key("checked", source, _own_text(), *fidelity.current().compiled), make, _load)

@@ -1,0 +1,287 @@
+"""Asks the checker before every access of a kernel, in the text of its LLVM IR.
+
+The IR is unoptimised, so every access and every variable of the author's is there, and everything is inlined into the
+function that runs one thread, so every variable's accesses are in one place. Arrays of the kernel are checked by the
+runtime, by address. The thread's own variables are checked here: beside each stands a shadow that holds ones where
+something was written. The optimiser removes the shadows of all that is certainly written before it is read.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlx_assay.impl.executors.checker.definitions import ATOMIC, DECLARATIONS, READ, RUNTIME_FUNCTIONS, WRITE
+from mlx_assay.impl.executors.checker.instructions import (
+    GLOBAL,
+    Instruction,
+    allocated,
+    read,
+    size_of,
+    split_typed,
+)
+from mlx_assay.impl.executors.checker.places import Places
+from mlx_assay.impl.executors.checker.pointers import OWN, Pointers
+from mlx_assay.impl.executors.checker.variables import Object, Variables
+
+_THREAD = re.compile(r"^define [^\n]*@assay_thread\(([^\n]*)\)[^\n]*\{$", re.M)
+_PROMISES = re.compile(r", !(?:nonnull|align|range|noundef|tbaa|tbaa\.struct|dereferenceable) !\d+")
+_GEP_FLAGS = re.compile(r"(= getelementptr )(?:(?:inbounds|nuw|nusw) )+")
+_COLLECTIVE = re.compile(
+    r"(call .*@assay_(?:simdgroup|barrier|flagged_barrier|flagged_simdgroup_barrier)\()i32 (?:noundef )?[^,)]+"
+)
+_MASK = re.compile(r"^\s*%sh[lr]\.mask\S* = and (i\d+|<\d+ x i\d+>) (\S+), (?:splat \(i\d+ )?(\d+)")
+_PARAMETER = re.compile(r"%[-\w$.]+")
+_DEFINED = re.compile(rf"^({GLOBAL}) = (?:[a-z_()]+ )*(?:global|constant) (.*)$", re.M)
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """Instrumented IR, and what its numbers mean."""
+
+    ir: str
+    places: list[tuple[str, int]]
+    objects: list[Object]
+
+
+def inline_everything(ir: str) -> str:
+    """IR in which the always-inliner leaves one function of the kernel."""
+    return re.sub(r"^(attributes #\d+ = \{)", r"\1 alwaysinline", ir.replace("noinline ", ""), flags=re.M)
+
+
+class _Thread:
+    """The body of `assay_thread`, rewritten."""
+
+    def __init__(self, lines: list[str], parameters: list[str], places: Places, globals_: dict[str, Object]) -> None:
+        self.body = [read(_PROMISES.sub("", line)) for line in lines]
+        self.places = places
+        self.globals = globals_
+        self.pointers = Pointers(self.body, parameters)
+        self.variables = Variables(self.body, self.pointers, places)
+        self.fresh = 0
+
+    def _name(self) -> str:
+        self.fresh += 1
+        return f"%assay.{self.fresh}"
+
+    def _site(self, i: Instruction) -> int:
+        return self.places.number(i.location)
+
+    def _access(self, i: Instruction, pointer: str, size: str, how: int, align: int) -> tuple[list[str], str]:
+        """The lines that ask for an access, and the pointer to use then."""
+        root, tail = self.pointers.only(pointer), _tail(i)
+        if root == OWN or (root in self.variables.types and not self.variables.bounded(i, pointer, root, size)):
+            return [], pointer
+        name = self._name()
+        if root in self.variables.types or root in self.globals:
+            if root == pointer or (root in self.globals and not pointer.startswith("%")):
+                return [], pointer
+            asked, offset = self._offset(pointer, root, tail)
+            object_ = self.variables.number(root) if root in self.variables.types else self._global(root)
+            bytes_ = allocated(self.variables.types[root]) if root in self.variables.types else self.globals[root].bytes
+            asked.append(
+                f"  {name} = call ptr @assay.inside(ptr {pointer}, i64 {offset}, i64 {bytes_}, i32 {size}, i32 {how}, "
+                f"i32 {self._site(i)}, i32 {object_}){tail}"
+            )
+            return asked, name
+        if root.startswith("@"):
+            return [], pointer
+        return [
+            f"  {name} = call ptr @assay_access(ptr {pointer}, i32 {size}, i32 {how | align << 8}, "
+            f"i32 {self._site(i)}){tail}"
+        ], name
+
+    def _global(self, root: str) -> int:
+        return self.variables.add(self.globals[root], root)
+
+    def _offset(self, pointer: str, root: str, tail: str) -> tuple[list[str], str]:
+        """Lines that compute how far a pointer lies behind its root, and their result."""
+        shadow = self.variables.shadow(pointer)
+        base = self.variables.shadow(root)
+        at, begin = (shadow, base) if shadow and base else (pointer, root)
+        a, b, off = self._name(), self._name(), self._name()
+        return [
+            f"  {a} = ptrtoint ptr {at} to i64{tail}",
+            f"  {b} = ptrtoint ptr {begin} to i64{tail}",
+            f"  {off} = sub i64 {a}, {b}{tail}",
+        ], off
+
+    def _replace(self, i: Instruction, asked: list[str], old: str, new: str) -> Iterator[str]:
+        yield from asked
+        yield i.line if old == new else i.line.replace(f"ptr {old}", f"ptr {new}", 1)
+
+    def rewritten(self) -> Iterator[str]:
+        """The lines of the function with the checker's calls."""
+        for i in self.body:
+            method = getattr(self, f"_{i.kind}", None) if i.kind else None
+            yield from method(i) if method else self._other(i)
+
+    def _load(self, i: Instruction) -> Iterator[str]:
+        how = READ | (ATOMIC if i.atomic else 0)
+        asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), how, i.align)
+        yield from self._known(i)
+        yield from self._replace(i, asked, i.pointers[0], pointer)
+        yield from self.variables.load_shadow(i)
+
+    def _known(self, i: Instruction) -> Iterator[str]:
+        root = self.pointers.only(i.pointers[0])
+        shadow = self.variables.shadow(i.pointers[0])
+        if not shadow or not self.variables.tracked(root):
+            return
+        tail, pieces = _tail(i), self.variables.read_bytes(i)
+        for begin, size in pieces:
+            at, bits, ok = self._name(), self._name(), self._name()
+            yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{tail}"
+            yield f"  {bits} = load i{8 * size}, ptr {at}, align 1{tail}"
+            yield f"  {ok} = icmp eq i{8 * size} {bits}, -1{tail}"
+            offset = str(begin)
+            if i.pointers[0] != root:
+                lines, offset = self._offset(i.pointers[0], root, tail)
+                yield from lines
+            yield (
+                f"  call void @assay.known(i1 {ok}, i64 {offset}, i32 {size}, i32 {self._site(i)}, "
+                f"i32 {self.variables.number(root)}){tail}"
+            )
+
+    def _store(self, i: Instruction) -> Iterator[str]:
+        how = WRITE | (ATOMIC if i.atomic else 0)
+        asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), how, i.align)
+        yield from asked
+        head, mark, rest = i.line.rpartition(f", ptr {i.pointers[0]}")
+        yield f"{head}, ptr {pointer}{rest}" if mark else i.line
+        if shadow := self.variables.shadow(i.pointers[0]):
+            for begin, size in self.variables.written_bytes(i):
+                at = self._name()
+                yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{_tail(i)}"
+                yield f"  store i{8 * size} -1, ptr {at}, align 1{_tail(i)}"
+        yield from self.variables.store_shadow(i)
+
+    def _update(self, i: Instruction) -> Iterator[str]:
+        asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), WRITE | ATOMIC, i.align)
+        yield from self._replace(i, asked, i.pointers[0], pointer)
+
+    def _gep(self, i: Instruction) -> Iterator[str]:
+        line = _GEP_FLAGS.sub(r"\1", i.line)
+        yield line
+        yield from self.variables.parallel(i, line)
+
+    def _phi(self, i: Instruction) -> Iterator[str]:
+        yield i.line
+        yield from self.variables.parallel(i, i.line)
+
+    _select = _phi
+
+    def _alloca(self, i: Instruction) -> Iterator[str]:
+        yield i.line
+        yield from self.variables.allocate(i)
+
+    def _begin(self, i: Instruction) -> Iterator[str]:
+        yield i.line
+        yield from self.variables.begin(i)
+
+    def _copy(self, i: Instruction) -> Iterator[str]:
+        size, lines = self._narrow(i)
+        target, source = i.pointers
+        yield from lines
+        read_, from_ = self._access(i, source, size, READ, 1)
+        write, to = self._access(i, target, size, WRITE, 1)
+        yield from read_ + write
+        head, _, rest = i.line.partition(f"{target}, ")
+        yield f"{head}{to}, {rest.replace(source, from_, 1)}"
+        yield from self.variables.copy_shadow(i)
+
+    def _set(self, i: Instruction) -> Iterator[str]:
+        size, lines = self._narrow(i)
+        yield from lines
+        asked, pointer = self._access(i, i.pointers[0], size, WRITE, 1)
+        yield from asked
+        yield i.line.replace(f"{i.pointers[0]}, i8", f"{pointer}, i8", 1)
+        if shadow := self.variables.shadow(i.pointers[0]):
+            yield f"  call void @llvm.memset.p0.i64(ptr {shadow}, i8 -1, i64 {i.value}, i1 false){_tail(i)}"
+
+    def _narrow(self, i: Instruction) -> tuple[str, list[str]]:
+        if i.value.isdigit():
+            return i.value, []
+        name = self._name()
+        return name, [f"  {name} = trunc i64 {i.value} to i32{_tail(i)}"]
+
+    def _call(self, i: Instruction) -> Iterator[str]:
+        yield _COLLECTIVE.sub(lambda m: f"{m[1]}i32 {self._site(i)}", i.line)
+
+    def _other(self, i: Instruction) -> Iterator[str]:
+        if ".mask" in i.line and (match := _MASK.match(i.line)) and self._written_by_author(i):
+            yield from self._shift(i, match[1], match[2], int(match[3]) + 1)
+        if "!llvm.loop" in i.line and self._turns(i):
+            yield f"  call void @assay_tick(i32 {self._site(i)}){_tail(i)}"
+        yield i.line
+
+    def _written_by_author(self, i: Instruction) -> bool:
+        return i.location is not None and self.places.own(i.location)
+
+    def _turns(self, i: Instruction) -> bool:
+        """Whether a loop may go on for ever: the author's, and those of the atomics."""
+        return i.location is None or self._written_by_author(i) or "atomics" in self.places.file(i.location)
+
+    def _shift(self, i: Instruction, type_: str, value: str, width: int) -> Iterator[str]:
+        tail = _tail(i)
+        match = re.fullmatch(r"<(\d+) x (i\d+)>", type_)
+        parts = []
+        if match:
+            for k in range(int(match[1])):
+                parts.append(self._name())
+                yield f"  {parts[-1]} = extractelement {type_} {value}, i64 {k}{tail}"
+        scalar = match[2] if match else type_
+        for part in parts or [value]:
+            wide = part
+            if scalar != "i64":
+                wide = self._name()
+                yield f"  {wide} = zext {scalar} {part} to i64{tail}"
+            yield f"  call void @assay.width(i64 {wide}, i32 {width}, i32 {self._site(i)}){tail}"
+
+
+def _tail(i: Instruction) -> str:
+    location = i.location
+    return "" if location is None else f", !dbg !{location}"
+
+
+def _bytes(type_: str) -> str:
+    size = size_of(type_)
+    return str(size) if size is not None else f"ptrtoint (ptr getelementptr ({type_}, ptr null, i32 1) to i32)"
+
+
+def _globals(ir: str, places: Places) -> dict[str, Object]:
+    found = {}
+    for name, rest in _DEFINED.findall(ir):
+        dbg = re.search(r"!dbg !(\d+)", rest)
+        if not name.startswith(("@_ZN5assay", "@_ZGV", "@llvm.", "@assay")):
+            type_ = split_typed(rest)[0]
+            found[name] = Object(places.name(int(dbg[1])) if dbg else name[1:], type_, allocated(type_), False)
+    return found
+
+
+def instrument(ir: str) -> Instrumented:
+    """Instrumented IR, from IR in which everything is inlined into `assay_thread`."""
+    places = Places(ir)
+    head = _THREAD.search(ir)
+    if head is None:
+        raise ValueError("the translated kernel has no assay_thread to instrument")
+    end = ir.index("\n}\n", head.end())
+    thread = _Thread(ir[head.end() + 1 : end].split("\n"), _PARAMETER.findall(head[1]), places, _globals(ir, places))
+    body = "\n".join(thread.rewritten())
+    before, after = ir[: head.end() + 1], ir[end:]
+    for name in RUNTIME_FUNCTIONS:
+        before = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", "", before, flags=re.M)
+        after = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", "", after, flags=re.M)
+    known = [(name, o) for name, o in thread.globals.items() if o.bytes.isdigit() or "ptrtoint" in o.bytes]
+    table = ", ".join(f"{{ ptr, i64 }} {{ ptr {name}, i64 {o.bytes} }}" for name, o in known)
+    objects = f"[{len(known)} x {{ ptr, i64 }}] [{table}]"
+    memset = "" if "@llvm.memset.p0.i64(" in before + after else "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+    memcpy = (
+        ""
+        if "@llvm.memcpy.p0.p0.i64(" in before + after
+        else "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+    )
+    text = (
+        f"{before}{body}{after}\n{DECLARATIONS}{memset}{memcpy}"
+        f"@assay_objects = constant {objects}\n@assay_objects_count = constant i32 {len(known)}\n"
+    )
+    return Instrumented(text, places.table(), thread.variables.objects)

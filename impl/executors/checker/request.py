@@ -1,0 +1,86 @@
+"""What the runtime is told of a checked launch, and what it tells: the layouts of runtime/checker.h."""
+
+import ctypes
+from collections.abc import Sequence
+
+from mlx_assay.impl.executors import objects
+from mlx_assay.impl.executors.checker import memory
+from mlx_assay.impl.executors.checker.compilation import CheckedLibrary
+from mlx_assay.impl.executors.checker.memory import Space, Span
+
+EVENTS = 512
+NOWHERE, OBJECTS = 0xFFFF, 0x10000
+
+
+class _Region(ctypes.Structure):
+    _fields_ = (
+        ("begin", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("kind", ctypes.c_uint32),
+        ("unit_shift", ctypes.c_uint32),
+        ("cells", ctypes.c_void_p),
+        ("known", ctypes.c_void_p),
+    )
+
+
+class Event(ctypes.Structure):
+    """One finding of the runtime's."""
+
+    _fields_ = (
+        *((n, ctypes.c_uint32) for n in ("kind", "site", "other_site", "count")),
+        *((n, ctypes.c_uint32) for n in ("thread", "other_thread", "threadgroup", "other_threadgroup")),
+        *((n, ctypes.c_uint32) for n in ("region", "how", "other_how", "size")),
+        ("offset", ctypes.c_uint64),
+        *((n, ctypes.c_uint32) for n in ("barrier_site", "barrier_flags")),
+    )
+
+
+class _Check(ctypes.Structure):
+    _fields_ = (
+        ("region", _Region * (memory.BUFFERS + memory.ARRAYS)),
+        ("garbage", ctypes.c_uint32),
+        ("objects", ctypes.c_uint32),
+        ("buffers_begin", ctypes.c_uint64),
+        ("arrays_begin", ctypes.c_uint64),
+        ("object", ctypes.c_void_p),
+        ("began", ctypes.c_void_p),
+        ("released", ctypes.c_void_p),
+        ("nanoseconds", ctypes.c_uint64),
+        ("events", ctypes.c_uint32),
+        ("dropped", ctypes.c_uint32),
+        ("event", Event * EVENTS),
+    )
+
+
+class Request:
+    """The runtime's memory of one checked run."""
+
+    def __init__(
+        self, space: Space, spans: Sequence[Span], library: CheckedLibrary, groups: int, garbage: int, seconds: float
+    ) -> None:
+        size = objects.runtime().assay_check_bytes()
+        self._held = ctypes.create_string_buffer(size + 64)
+        at = -(-ctypes.addressof(self._held) // 64) * 64
+        self.check = _Check.from_address(at)
+        self.address = at
+        self._clocks = (ctypes.c_uint32 * (2 * groups + 2))()
+        devices, arrays = 0, 0
+        for span in spans:
+            if span.kind == memory.ARRAY:
+                number, arrays = memory.BUFFERS + arrays, arrays + 1
+            else:
+                number, devices = devices, devices + 1
+            region = self.check.region[number]
+            region.begin, region.bytes, region.kind = span.begin, span.bytes, span.kind
+            region.unit_shift = span.unit.bit_length() - 1
+            region.cells, region.known = span.cells or None, span.marks or None
+        self.check.garbage = garbage
+        self.check.object, self.check.objects = library.constants
+        self.check.buffers_begin, self.check.arrays_begin = space.buffers, space.arrays
+        self.check.began = ctypes.addressof(self._clocks)
+        self.check.released = ctypes.addressof(self._clocks) + 4 * (groups + 1)
+        self.check.nanoseconds = int(seconds * 1e9)
+
+    def events(self) -> list[Event]:
+        """What was found."""
+        return list(self.check.event[: self.check.events])

@@ -1,0 +1,122 @@
+"""Launches under the checker: each once under every schedule, findings gathered, outputs compared."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TypeVar
+
+import msgspec
+
+from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors.checker.comparison import compared
+from mlx_assay.impl.executors.checker.finding import Finding
+from mlx_assay.impl.executors.checker.run import Result, Work, run
+from mlx_assay.impl.executors.launch import DEFAULT_POISON
+
+T = TypeVar("T")
+
+SCHEDULES = ("in-order", "reverse", "round-robin", "pct:1")
+POISONS = (DEFAULT_POISON, 0x3DCC3DCC)  # a NaN, and about 0.1, in f16, bfloat and f32 alike
+
+
+class Session:
+    """What `checked` was asked for, and what was found so far."""
+
+    def __init__(
+        self,
+        schedules: Sequence[str],
+        poisons: Sequence[int],
+        on_finding: Callable[[Finding], None] | None,
+        seconds: float,
+    ) -> None:
+        self.runs = _runs(schedules, poisons)
+        self.seconds = seconds
+        self.findings: list[Finding] = []
+        self._on_finding = on_finding
+        self._known: dict[object, int] = {}
+        self._lock = threading.Lock()
+
+    def add(self, finding: Finding) -> None:
+        """Takes a finding; one of the same kind, kernel, lines and array adds to the count of the first."""
+        key = (finding.kind, finding.kernel, finding.array, finding.barrier, *(a.place for a in finding.accesses))
+        with self._lock:
+            if (at := self._known.get(key)) is not None:
+                old = self.findings[at]
+                self.findings[at] = msgspec.structs.replace(old, count=old.count + finding.count)
+                return
+            self._known[key] = len(self.findings)
+            self.findings.append(finding)
+        if self._on_finding is not None:
+            self._on_finding(finding)
+
+    def run(self, work: Work) -> list[bytes]:
+        """Runs a kernel under every schedule and gives the bytes of the outputs of the first run."""
+        results: list[tuple[str, int, Result]] = []
+        for schedule, poison in self.runs:
+            result = run(work, schedule, choice.code(schedule), poison, self.seconds)
+            results.append((schedule, poison, result))
+            for finding in result.findings:
+                self.add(finding)
+            if not result.ended:
+                break
+        for finding in compared(work, results):
+            self.add(finding)
+        return results[0][2].outputs
+
+
+def _runs(schedules: Sequence[str], poisons: Sequence[int]) -> list[tuple[str, int]]:
+    """Every poison under the first schedule, and every other schedule with one of the poisons."""
+    first, *others = schedules
+    runs = [(first, poison) for poison in poisons]
+    return runs + [(schedule, poisons[i % len(poisons)]) for i, schedule in enumerate(others)]
+
+
+_current: ContextVar[Session | None] = ContextVar("mlx_assay_checker", default=None)
+
+
+def current() -> Session | None:
+    """The session of `checked`, where launches run under one."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def checked(
+    *,
+    schedules: Sequence[str] | None = None,
+    poisons: Sequence[int] | None = None,
+    on_finding: Callable[[Finding], None] | None = None,
+    seconds: float = 60.0,
+) -> Iterator[list[Finding]]:
+    """Kernels called inside run under the checker, on the host executor; the list grows with what is found.
+
+    Each runs once under each schedule and with each poison; the caller gets the outputs of the first run. `seconds` is
+    the longest that one run may take. Kernels do not raise for what is a finding.
+    ValueError: no such schedule, or none.
+    """
+    names = tuple(SCHEDULES if schedules is None else schedules)
+    patterns = tuple(POISONS if poisons is None else poisons)
+    if not names or not patterns:
+        raise ValueError(f"expected a schedule and a poison at least, and got {names} and {patterns}")
+    for name in names:
+        choice.code(name)
+    session = Session(names, patterns, on_finding, seconds)
+    token = _current.set(session)
+    try:
+        yield session.findings
+    finally:
+        _current.reset(token)
+
+
+def check(
+    call: Callable[[], T],
+    *,
+    schedules: Sequence[str] | None = None,
+    poisons: Sequence[int] | None = None,
+    on_finding: Callable[[Finding], None] | None = None,
+    seconds: float = 60.0,
+) -> tuple[T, list[Finding]]:
+    """What `call` returns, and what the checker found in the kernels that it called: see `checked`."""
+    with checked(schedules=schedules, poisons=poisons, on_finding=on_finding, seconds=seconds) as findings:
+        value = call()
+    return value, findings
