@@ -1,6 +1,6 @@
 // The balanced single-row kernel: a simdgroup a block, eight positions a lane, whatever words they lie in.
 // partial[split, c] as in the plain kernel, of other lanes.
-constexpr uint WORDS = 8 * K;
+constexpr uint WORDS = BLOCK * K / 32;
 const uint rows = uint(x_shape[1]);
 const uint blocks = INTERLEAVED ? 2 * uint(codes_shape[0]) : uint(codes_shape[1]) / WORDS;
 const uint lane = thread_index_in_simdgroup;
@@ -27,5 +27,5 @@ for (uint row = start; row < end; ++row) {
     sums[i] = metal::fma(trellis_unrefined(trellis_sum(state)) * scale, x_row, sums[i]);
   }
 }
-const ulong top = ulong(split) * (blocks * 256) + block * 256 + 255 - lane * POSITIONS;
+const ulong top = ulong(split) * (blocks * BLOCK) + (block + 1) * BLOCK - 1 - lane * POSITIONS;
 for (uint i = 0; i < POSITIONS; ++i) partial[top - i] = sums[i];

@@ -3,11 +3,12 @@
 //
 // A threadgroup makes row y of the partials for two column groups of 512: its eight simdgroups take the four splits of
 // each. A lane owns 16 positions of one block. Lanes past the last block run no rows, and still reach every barrier.
-constexpr uint LANES = 256 / POSITIONS;
+constexpr uint LANES = BLOCK / POSITIONS;
 constexpr uint BLOCKS = 32 / LANES;
 constexpr uint COLUMNS = 32 * POSITIONS;
-constexpr uint WORDS = 8 * K;
+constexpr uint WORDS = BLOCK * K / 32;
 constexpr uint BITS = POSITIONS * K;
+constexpr uint ADDED = SPLITS / SUM_ROWS;
 constexpr bool ALIGNED = BITS % 32 == 0;
 constexpr uint LOADED = (BITS + L - K + 31) / 32 + (ALIGNED ? 0 : 1);
 
@@ -21,10 +22,10 @@ const uint rows = uint(x_shape[1]);
 const uint blocks = INTERLEAVED ? 2 * uint(codes_shape[0]) : uint(codes_shape[1]) / WORDS;
 const uint lane = thread_index_in_simdgroup;
 const uint simdgroup = simdgroup_index_in_threadgroup;
-const uint y = threadgroup_position_in_grid.y % (SPLITS / 4);
-const uint pair = threadgroup_position_in_grid.y / (SPLITS / 4);
-const uint split = y + SPLITS / 4 * (simdgroup % 4);
-const uint block = (2 * pair + simdgroup / 4) * BLOCKS + lane / LANES;
+const uint y = threadgroup_position_in_grid.y % SUM_ROWS;
+const uint pair = threadgroup_position_in_grid.y / SUM_ROWS;
+const uint split = y + SUM_ROWS * (simdgroup % ADDED);
+const uint block = (2 * pair + simdgroup / ADDED) * BLOCKS + lane / LANES;
 
 const uint rows_a_split = (rows + SPLITS - 1) / SPLITS;
 const uint start = min(split * rows_a_split, rows);
@@ -67,17 +68,17 @@ for (; r < count; ++r) {
 
 // The partials take the codebook's memory, once every lane has read its last code.
 threadgroup_barrier(mem_flags::mem_threadgroup);
-const uint top = lane / LANES * 256 + 255 - lane % LANES * POSITIONS;
+const uint top = (lane / LANES + 1) * BLOCK - 1 - lane % LANES * POSITIONS;
 #pragma clang loop unroll(full)
 for (uint i = 0; i < POSITIONS; ++i) codebook[simdgroup * COLUMNS + top - i] = sums[i];
 threadgroup_barrier(mem_flags::mem_threadgroup);
 for (uint i = thread_position_in_threadgroup.x; i < 2 * COLUMNS; i += THREADS) {
   const uint column = 2 * pair * COLUMNS + i;
-  if (column < blocks * 256) {
-    const threadgroup float* splits = codebook + i / COLUMNS * 4 * COLUMNS + i % COLUMNS;
+  if (column < blocks * BLOCK) {
+    const threadgroup float* splits = codebook + i / COLUMNS * ADDED * COLUMNS + i % COLUMNS;
     float total = 0.0f;
 #pragma clang loop unroll(full)
-    for (uint s = 0; s < 4; ++s) total = splits[s * COLUMNS] + total;
-    partial[ulong(y) * (blocks * 256) + column] = total;
+    for (uint s = 0; s < ADDED; ++s) total = splits[s * COLUMNS] + total;
+    partial[ulong(y) * (blocks * BLOCK) + column] = total;
   }
 }

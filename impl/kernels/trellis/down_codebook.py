@@ -12,6 +12,7 @@ from mlx_assay.impl.kernels.text import metal_text
 from mlx_assay.impl.kernels.trellis.fold import column_sum
 from mlx_assay.impl.kernels.trellis.geometry import Geometry
 from mlx_assay.impl.kernels.trellis.launch import (
+    BLOCK,
     CODEBOOK_DOWN_THREADS,
     CODEBOOK_POSITIONS,
     CODEBOOK_ROWS_AHEAD,
@@ -127,7 +128,9 @@ def _row(
             ("L", geometry.L),
             ("POSITIONS", CODEBOOK_POSITIONS),
             ("AHEAD", CODEBOOK_ROWS_AHEAD),
+            ("BLOCK", BLOCK),
             ("SPLITS", SPLITS),
+            ("SUM_ROWS", SUM_ROWS),
             ("THREADS", CODEBOOK_DOWN_THREADS),
             ("STATES", CODEBOOK_STATES),
             ("INTERLEAVED", geometry.block_interleave is not None),

@@ -1,7 +1,7 @@
 // The plain single-row kernel: a lane a packed word, WORDS lanes a block, as many whole blocks a simdgroup as fit. A lane
 // owns the positions whose symbol starts in its word; the rest of their windows lies in the next lane's.
 // partial[split, c] = the split's rows in ascending order, fma(code * scale, x, .).
-constexpr uint WORDS = 8 * K;
+constexpr uint WORDS = BLOCK * K / 32;
 constexpr uint BLOCKS = 32 / WORDS;
 constexpr uint POSITIONS = (32 + K - 1) / K;
 const uint rows = uint(x_shape[1]);
@@ -35,7 +35,7 @@ for (uint row = start; row < end; ++row) {
   }
 }
 if (active) {
-  const ulong top = ulong(split) * (blocks * 256) + block * 256 + 255 - position;
+  const ulong top = ulong(split) * (blocks * BLOCK) + (block + 1) * BLOCK - 1 - position;
   for (uint i = 0; i < POSITIONS; ++i) {
     if (shift + i * K < 32) partial[top - i] = sums[i];
   }

@@ -13,6 +13,7 @@ from mlx_assay.impl.kernels.trellis.fold import column_sum
 from mlx_assay.impl.kernels.trellis.geometry import Geometry
 from mlx_assay.impl.kernels.trellis.launch import (
     BALANCED_POSITIONS,
+    BLOCK,
     SCATTER_SIMDGROUPS,
     SCATTER_THREADS,
     SIMD_WIDTH,
@@ -64,6 +65,7 @@ def scatter_row(
             ("K", geometry.k),
             ("L", geometry.L),
             *([("POSITIONS", BALANCED_POSITIONS)] if balanced else []),
+            ("BLOCK", BLOCK),
             ("SPLITS", SPLITS),
             ("THREADS", SCATTER_THREADS),
             ("INTERLEAVED", geometry.block_interleave is not None),
