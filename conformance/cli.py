@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlx_assay.conformance import options
+from mlx_assay.conformance.checking import command
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_run(verbs)
+    command.add(_verb(verbs, "check", command.SUMMARY, command.EPILOG))
     _add_list(verbs)
     _add_replay(verbs)
     _add_keep(verbs)
@@ -243,7 +245,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb and returns its exit code; every refusal is one message on stderr."""
-    arguments = parser().parse_args(argv)
+    given, behind = command.split(sys.argv[1:] if argv is None else list(argv))
+    arguments = parser().parse_args(given)
+    if behind:
+        arguments.arguments = behind
     try:
         return int(arguments.call(arguments))
     except Refusal as refusal:

@@ -7,6 +7,7 @@ two small modules, and does and prints nothing until a case of this suite is ask
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ import pytest
 from mlx_assay.conformance.options import Options, distribution, output
 
 if TYPE_CHECKING:
+    from mlx_assay.conformance.checking.fixture import Guard, HostMetal
     from mlx_assay.conformance.record import Record
     from mlx_assay.conformance.reporting.report import Report
     from mlx_assay.conformance.session import Session
@@ -31,6 +33,7 @@ class Screen(Protocol):
 
 
 SCREEN = pytest.StashKey[Screen]()
+GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 PROPERTY = "mlx_assay"
 WORKER_PROPERTY = "mlx_assay_worker"
 DISTRIBUTION = "mlx_assay_dist"
@@ -58,10 +61,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, text in KEYS.items():
         group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
         parser.addini(f"mlx_assay_{name}", text, default="")
+    parser.addini("mlx_assay_check", "run kernels under the checker in tests with host_metal", "bool", default=False)
+    parser.addini("mlx_assay_check_ignore", "kinds of findings to pass over there", "args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
+    check = "mlx_assay_check(kernels, ignore, schedules, seed, launch_limit, warnings_as_errors, enabled)"
+    config.addinivalue_line("markers", f"{check}: run the kernels of a test with host_metal under the checker")
     if hasattr(config, "workerinput"):
         return
     if _asked(config):
@@ -85,12 +92,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def host_metal() -> Iterator[None]:
-    """The test's code takes its Metal path, and its kernels run on this CPU: see mlx_assay.impl.host_metal."""
+def host_metal(request: pytest.FixtureRequest) -> Iterator[HostMetal]:
+    """The test's code takes its Metal path, and its kernels run on this CPU: see mlx_assay.impl.host_metal.
+
+    They run under the checker inside `with host_metal.checked():`, in tests marked mlx_assay_check, and in all tests
+    with the ini key mlx_assay_check; findings fail the test.
+    """
+    from mlx_assay.conformance.checking.fixture import HostMetal, guard_of
     from mlx_assay.impl.executors import host_metal
 
-    with host_metal():
+    guard = guard_of(request.node)
+    with host_metal(), guard.watching() if guard else nullcontext():
+        if guard:
+            request.node.stash[GUARD] = guard
+        yield HostMetal()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fails a test whose kernels have findings; one that fails by itself gets them beside its own failure."""
+    guard = item.stash.get(GUARD, None)
+    try:
         yield
+    except BaseException:
+        if guard and (told := guard.verdict()):
+            item.add_report_section("call", "mlx-assay check", told)
+        raise
+    if guard:
+        guard.judge()
 
 
 def _asked(config: pytest.Config) -> bool:

@@ -9,7 +9,7 @@ import mlx.core as mx
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
-from mlx_assay.impl.executors.observation import Launch, observed
+from mlx_assay.impl.executors.observation import Launch, Observer, observed
 from mlx_assay.impl.executors.signature import Definition
 
 DOUBLE = metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * 2;")
@@ -47,12 +47,14 @@ def test_launches_of_every_thread_are_seen_and_run_as_often_as_asked() -> None:
     assert doubled([1]) == [2]
 
 
-def test_a_second_observer_is_refused_and_the_first_stays() -> None:
-    def nothing(definition: Definition, launch: Launch) -> list[Any]:
-        return [mx.array([7])]
+def test_the_innermost_observer_has_the_word_also_after_an_exception() -> None:
+    def answering(value: int) -> Observer:
+        return lambda definition, launch: [mx.array([value])]
 
-    with observed(nothing):
-        with pytest.raises(RuntimeError, match="leave its observed"), observed(nothing):
-            pytest.fail("there is one already")
+    with observed(answering(7)):
+        with observed(answering(8)):
+            assert doubled([1]) == [8]
+        with pytest.raises(ZeroDivisionError), observed(answering(8)):
+            raise ZeroDivisionError
         assert doubled([1]) == [7]
     assert doubled([1]) == [2]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.plugin import FOLDER, SCREEN, Screen
+from mlx_assay.conformance.verbs.interruption import interruptible
 
 RESTARTS = 50
 """Workers that may be replaced in a run: above zero, lest cases be lost, and bounded, lest it never end."""
@@ -92,19 +88,3 @@ def run(options: Options, count: int, junit: str | None, screen: Screen) -> int:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
         return int(pytest.main(arguments(options, count, junit, Path(folder)), plugins=[Seat(screen)]))
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turns SIGTERM and SIGHUP into KeyboardInterrupt."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    numbers = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,240 @@
+"""`mlx-assay check` on scripts that end in every way: what is told, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mlx_assay.conformance.checking.report import CheckReport, decode
+from mlx_assay.conformance.cli import main
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE
+
+KERNEL = """
+import mlx.core as mx
+
+def make(source, name="k"):
+    return mx.fast.metal_kernel(name=name, input_names=["x"], output_names=["y"], source=source)
+
+def launch(kernel, threads=64):
+    return kernel(inputs=[mx.arange(64)], grid=(threads, 1, 1), threadgroup=(64, 1, 1),
+                  output_shapes=[(64,)], output_dtypes=[mx.int32])[0]
+
+sound = make("uint i = thread_position_in_grid.x; y[i] = x[i] + 1;", "sound")
+"""
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> CheckReport:
+        return decode(self.out.encode())
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
+    """Runs the verb in a folder of its own; the script has a process of its own, as always."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words: str) -> Done:
+        code = main(["check", *words])
+        return Done(code, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def checked(call: Call, tmp_path: Path) -> Call:
+    """Checks a script; JSON comes on standard output, text on standard error."""
+
+    def checked(script: str, *options: str, arguments: tuple[str, ...] = ()) -> Done:
+        (tmp_path / "script.py").write_text(KERNEL + textwrap.dedent(script))
+        return call("script.py", "--json", *options, *(("--", *arguments) if arguments else ()))
+
+    return checked
+
+
+def line_of(folder: Path, mark: str) -> int:
+    lines = (folder / "script.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if mark in line)
+
+
+class Ending(NamedTuple):
+    """A script's last lines, the exit code, and the problem that is told (its name, and a part of its message)."""
+
+    script: str
+    code: int
+    what: str = ""
+    message: str = ""
+
+
+ENDINGS = {
+    "sound": Ending("print(launch(sound).tolist()[:2])", EXIT_CONFORMS),
+    "no kernel": Ending("print(mx.arange(3))", EXIT_INCOMPLETE, "nothing", "no kernel of mx.fast.metal_kernel"),
+    "exception": Ending("launch(sound); raise KeyError('mark')", EXIT_INCOMPLETE, "exception", "KeyError: 'mark'"),
+    "status 0": Ending("launch(sound); raise SystemExit", EXIT_CONFORMS),
+    "status 4": Ending("launch(sound); raise SystemExit(4)", EXIT_INCOMPLETE, "exit", "status 4"),
+    "at once": Ending(
+        "import os; launch(sound); os._exit(0)", EXIT_INCOMPLETE, "exit", "ended its process at once, with status 0"
+    ),
+    "signal": Ending("import os; launch(sound); os.abort()", EXIT_INCOMPLETE, "crash", "killed by SIGABRT"),
+    "syntax": Ending("launch(sound) = mark", EXIT_INCOMPLETE, "syntax", "SyntaxError"),
+    "in a thread": Ending(
+        "import threading; launch(sound)\nthreading.Thread(target=lambda: [][0]).start()  # mark",
+        EXIT_INCOMPLETE,
+        "exception",
+        "IndexError",
+    ),
+    "reads standard input": Ending("launch(sound); input()  # mark", EXIT_INCOMPLETE, "exception", "EOFError"),
+    "writes to the channel": Ending(
+        "import os; launch(sound)\nfor n in range(3, 40):\n  try: os.write(n, b'{}\\n')\n  except OSError: pass",
+        EXIT_INCOMPLETE,
+        "channel",
+        "never sends",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_an_ending_is_told_and_never_clean_by_accident(checked: Call, tmp_path: Path, ending: Ending) -> None:
+    done = checked(ending.script)
+    report = done.report
+    assert done.code == ending.code == report.exit_code, done.err
+    assert [problem.what for problem in report.problems] == ([ending.what] if ending.what else [])
+    assert all(ending.message in problem.message for problem in report.problems)
+    assert report.totals.launches == (ending.what not in ("nothing", "syntax"))
+    if "mark" in ending.script:
+        place = report.problems[0].location
+        assert place is not None
+        assert (place.file, place.line) == ("script.py", line_of(tmp_path, "mark"))
+
+
+def test_what_a_script_prints_goes_to_standard_error(checked: Call) -> None:
+    done = checked("import sys\nlaunch(sound)\nprint('said', sys.argv)", arguments=("--rows", "3"))
+    assert "said ['script.py', '--rows', '3']" in done.err
+    assert done.report.asked.arguments == ["--rows", "3"]
+    assert "clean: no finding in 1 kernel, 1 launch, 4 schedules" in done.err
+
+
+def test_a_script_that_takes_too_long_is_ended_and_says_where_it_was(checked: Call, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = checked("import time\nlaunch(sound)\ntime.sleep(300)", "--limit", "3")
+    assert time.monotonic() - begin < 60
+    assert done.code == EXIT_INCOMPLETE
+    assert "took longer than 3 s" in done.report.problems[0].message
+    assert f'script.py", line {line_of(tmp_path, "sleep")} in <module>' in done.err
+
+
+def test_what_outlives_the_last_line_is_watched(checked: Call) -> None:
+    done = checked(
+        """
+        import atexit, threading, time
+        atexit.register(lambda: launch(sound))
+        def late():
+            time.sleep(0.2)
+            launch(sound)
+        threading.Thread(target=late).start()
+        """,
+    )
+    assert done.code == EXIT_CONFORMS, done.err
+    assert done.report.totals.launches == 2
+
+
+def test_a_kernel_that_does_not_compile_is_a_finding_at_its_line(checked: Call, tmp_path: Path) -> None:
+    done = checked(
+        '''
+        wrong = make("""
+          uint i = thread_position_in_grid.x;
+          y[i] = unknown_name(x[i]);
+        """)
+        try:
+            launch(wrong)
+        except RuntimeError:
+            print(launch(sound).shape)
+        ''',
+    )
+    (finding,) = done.report.findings
+    assert done.code == EXIT_DIFFERS
+    assert (finding.kind, finding.severity) == ("compile-error", "error")
+    assert "unknown_name" in finding.message
+    assert finding.location is not None
+    assert (finding.location.file, finding.location.line) == ("script.py", line_of(tmp_path, "unknown_name"))
+    assert finding.launch is not None
+    assert finding.launch.line == line_of(tmp_path, "return kernel(inputs")
+    assert done.report.complete
+
+
+def test_kernels_that_are_not_asked_for_run_unchecked(checked: Call) -> None:
+    script = "other = make('y[thread_position_in_grid.x] = x[0];', 'other')\nlaunch(other); launch(sound)"
+    done = checked(script, "--kernel", "so*")
+    assert [(kernel.name, kernel.checked) for kernel in done.report.kernels] == [("other", False), ("sound", True)]
+    assert (done.code, done.report.totals.launches) == (EXIT_CONFORMS, 1)
+    none = checked(script, "--kernel", "so")
+    assert none.code == EXIT_INCOMPLETE
+    assert "no kernel is called so; launched were other, sound" in none.report.problems[0].message
+
+
+def test_a_function_of_a_module_is_called(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "smoke.py").write_text(
+        f"{KERNEL}\ndef run(): launch(sound)\ndef needs(rows): launch(sound)\n"
+    )
+    done = call("kernels.smoke:run")
+    assert done.code == EXIT_CONFORMS, done.err
+    assert done.out.startswith("clean: no finding in 1 kernel, 1 launch")
+    needs = call("kernels.smoke:needs")
+    assert (needs.code, needs.out) == (EXIT_USAGE, "")
+    assert "lacks some (missing a required argument: 'rows')" in needs.err
+
+
+REFUSALS = {
+    "no such file": (["missing.py"], "no such file"),
+    "a folder": (["."], "but got the folder"),
+    "a path and a function": (["a/b.py:f"], "name the module with dots"),
+    "no target": ([], "but got none"),
+    "an unknown kind": (["script.py", "--ignore", "races"], "one of race, "),
+    "an unknown schedule": (["script.py", "--schedules", "in-order,random"], "but got 'random'"),
+    "both to one place": (["script.py", "--json", "--sarif"], "Expected two places"),
+    "over the script": (["script.py", "--json", "script.py"], "which is a program"),
+    "over another program": (["--sarif", "other.py", "script.py"], "which is a program"),
+    "in no folder": (["script.py", "--json=none/x.json"], "folder that can be written"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), REFUSALS.values(), ids=REFUSALS)
+def test_a_wrong_request_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("raise SystemExit('must not run')")
+    assert main(["check", *words]) == EXIT_USAGE
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["no_such_module:f", "json:no_such_function", "json:__name__"])
+def test_a_function_that_is_not_there_is_refused(call: Call, target: str) -> None:
+    done = call(target)
+    assert (done.code, done.out) == (EXIT_USAGE, "")
+    assert done.err.startswith("mlx-assay: Expected a ")
+
+
+def test_files_are_written_beside_the_text(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(KERNEL + "launch(sound)")
+    done = call("--json", "found.json", "--sarif", "found.sarif", "script.py")
+    assert done.code == EXIT_CONFORMS, done.err
+    assert done.out.startswith("clean")
+    assert decode((tmp_path / "found.json").read_bytes()).verdict == "clean"
+    assert json.loads((tmp_path / "found.sarif").read_text())["version"] == "2.1.0"

@@ -1,0 +1,133 @@
+"""Lines of a kernel's text are found in the file where they stand, however the text was put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlx_assay.conformance.checking import sources
+from mlx_assay.conformance.checking.origin import locate, regions
+from mlx_assay.conformance.checking.places import Texts, meant
+from mlx_assay.impl.executors.checker.finding import Place
+from mlx_assay.impl.executors.signature import Definition
+
+BODY = """
+    uint i = thread_position_in_grid.x;  // @1
+    if (i < n) {  // @2
+      y[i] = x[i];  // @3
+    }  // @4
+"""
+
+FORMS = {
+    "plain": f'source = """{BODY}"""',
+    "raw": f'source = r"""{BODY}"""',
+    "called": f'source = make(name="k", source="""{BODY}""")',
+    "stripped": f'source = """{BODY}""".strip()',
+    "dedented": f'import textwrap\nsource = textwrap.dedent("""{BODY}""")',
+    "indented anew": f'import textwrap\nsource = textwrap.indent(textwrap.dedent("""{BODY}"""), "  ")',
+    "formatted": 'N = 4\nsource = f"""\n  int i;  // @1\n  if (i < {N}) {{  // @2\n    y[i] = {N};\n  }}  // @3\n"""',
+    "format method": 'source = """\n  int a = {n};\n  if (a) {{ b[a]++; }}  // @1\n  c[a] = 1;  // @2\n""".format(n=3)',
+    "replaced": 'source = """\n  T a = 0;\n  b[a] += 1;  // @1\n  T c;\n  d[c] = 1;  // @2\n""".replace("T", "int")',
+    "pieces": 'source = (\n  "uint row = position.x;  // @1\\n"\n  "x[row] += 1;  // @2\\n"\n)',
+    "one line": 'source = "y[thread] = x[thread];  // @1"',
+    "one literal of two lines": 'source = "a[thread] = 1;  // @1\\n b[thread] = 2;  // @1"',
+    "joined": 'source = "\\n".join(["a[thread] = 1;  // @1", "b[thread] = 2;  // @2"])',
+    "constants": 'A = """\nuint row = group.x;  // @1\n"""\n\nB = """\ny[row] = 1;  // @2\n"""\nsource = A + B',
+    "a comment before": '# y[thread] = x[thread];\nsource = "y[thread] = x[thread];  // @1"',
+    "a docstring before": f'"""{BODY.replace("@", "")}"""\nsource = """{BODY}"""',
+    "a near twin before": f'other = """{BODY.replace("y[i] = x[i];  // @3", "y[i] = 0;").replace("@", "")}"""\n'
+    f'source = """{BODY}"""',
+    "backslashes": 'source = """\n#define ADD(a) \\\\\n  a += 1;  // @1\nADD(y[thread])  // @2\n"""',
+}
+
+
+def source_of(text: str) -> str:
+    space: dict[str, Any] = {"make": lambda name, source: source}
+    exec(text, space)
+    source: str = space["source"]
+    return source
+
+
+def tags(lines: list[str]) -> dict[int, str]:
+    return {number: line.split("@")[1][0] for number, line in enumerate(lines, 1) if "@" in line}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_tagged_lines_are_found_where_they_stand(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(text)
+    source = source_of(text)
+    found = locate(source, regions(file))
+    wanted = tags(source.split("\n"))
+    assert wanted
+    for number, tag in wanted.items():
+        line = found[number - 1]
+        assert line is not None, source.split("\n")[number - 1]
+        assert line.path == file
+        assert line.text == text.split("\n")[line.number - 1]
+        assert f"@{tag}" in line.text
+
+
+def test_a_line_between_two_that_are_found_is_counted_off(tmp_path: Path) -> None:
+    text = 'source = f"""\n  first[thread] = 1;\n  second = {1 + 1};\n  third[thread] = 3;\n"""'
+    (tmp_path / "script.py").write_text(text)
+    found = locate(source_of(text), regions(tmp_path / "script.py"))
+    assert [line and line.number for line in found] == [None, 2, 3, 4, None]
+
+
+@pytest.mark.parametrize("source", ["\n  b[thread] = 1;\n  d[thread] = 2;\n", "", "\n\n", "}\n}\n"])
+def test_a_text_that_is_nowhere_is_not_found(tmp_path: Path, source: str) -> None:
+    (tmp_path / "script.py").write_text(FORMS["plain"])
+    assert set(locate(source, regions(tmp_path / "script.py"))) == {None}
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"def (", b"x = '" + b"a" * (1 << 20) + b"'"])
+def test_a_file_that_cannot_be_read_has_no_regions(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "script.py").write_bytes(content)
+    assert regions(tmp_path / "script.py") == []
+
+
+def test_a_metal_file_that_was_read_is_searched(tmp_path: Path) -> None:
+    file = tmp_path / "body.metal"
+    file.write_text("// a kernel of this test alone\nquokka[thread] = wombat[thread];\n")
+    sources.listen()
+    assert sources.find(file.read_text())[1] == (file, 2, "quokka[thread] = wombat[thread];")
+
+
+def test_a_place_in_no_file_keeps_to_the_kernels_own_text() -> None:
+    texts = Texts(Definition("k", ("x",), ("y",), "int a;\n  zebra[a] = gnu[" + "a" * 2 + "];"), [])
+    assert texts.begin() is None
+    place = texts.location(Place("source", 2), "gnu", "read")
+    assert (place.file, place.line, place.part, place.kernel_line) == ("", 0, "source", 2)
+    assert place.text[place.column - 1 : place.end_column - 1] == "gnu[aa]"
+    header = texts.location(Place("metal_math", 40, "return x;"))
+    assert (header.part, header.kernel_line, header.text) == ("metal_math", 40, "return x;")
+
+
+MEANT = {
+    "the only access": ("  y[i] = x[i + 1];", "", "x", "read", "x[i + 1]"),
+    "what is written stands left": ("s[i] = s[j] + s[k];", "", "s", "write", "s[i]"),
+    "what is read stands right": ("s[i] = s[j];", "", "s", "read", "s[j]"),
+    "both at once": ("s[i] += s[j];", "", "s", "atomic read-modify-write", "s[i]"),
+    "no subscript": ("  *p = 1;  // late", "", "p", "write", "p"),
+    "two subscripts": ("t[i][j[0]] = 0;", "", "t", "write", "t[i][j[0]]"),
+    "not a part of another name": ("xs[0] = a.x + x[1];", "", "x", "read", "x[1]"),
+    "no array": (
+        "    threadgroup_barrier(mem_flags::mem_none);",
+        "",
+        "",
+        "",
+        "threadgroup_barrier(mem_flags::mem_none);",
+    ),
+    "a part of the line": ('source="y[0] = x[0];")', "y[0] = x[0];", "", "", "y[0] = x[0];"),
+    "an unknown array": ("f(a);", "f(a);", "z", "read", "f(a);"),
+    "an open bracket": ("t[i", "", "t", "read", "t[i"),
+}
+
+
+@pytest.mark.parametrize(("text", "statement", "array", "how", "wanted"), MEANT.values(), ids=MEANT)
+def test_what_is_meant_in_a_line(text: str, statement: str, array: str, how: str, wanted: str) -> None:
+    begin, end = meant(text, statement, array, how)
+    assert text[begin:end] == wanted

@@ -1,0 +1,97 @@
+"""The fixture `host_metal`: a test's kernels under the checker, whose findings fail the test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from mlx_assay.conformance.checking.gathering import settings
+from mlx_assay.conformance.checking.ledger import Ledger
+from mlx_assay.conformance.checking.protocol import Ended
+from mlx_assay.conformance.checking.rendering import rendered
+from mlx_assay.conformance.checking.report import Asked
+from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, asked
+from mlx_assay.conformance.checking.watch import Watch
+from mlx_assay.impl.executors.observation import observed
+
+MARK = "mlx_assay_check"
+
+
+class Guard:
+    """Kernels of a test under watch."""
+
+    def __init__(self, asked: Asked, idle: bool) -> None:
+        self._ledger = Ledger(asked)
+        self._watch = Watch(settings(asked), self._ledger.hear)
+        self._idle = idle
+
+    def watching(self) -> contextlib.AbstractContextManager[None]:
+        """While this holds, every launch in the process is watched."""
+        return observed(self._watch)
+
+    def verdict(self) -> str:
+        """What is found, as `mlx-assay check` prints it; empty where nothing fails the test."""
+        self._watch.finish()
+        self._ledger.hear(Ended())
+        if self._idle and not self._ledger.launches:
+            return ""
+        report = self._ledger.report()
+        return "\n".join(line.plain for line in rendered(report)) if report.exit_code else ""
+
+    def judge(self) -> None:
+        """Fails the test where something is found."""
+        __tracebackhide__ = True
+        if told := self.verdict():
+            pytest.fail(told, pytrace=False)
+
+
+def guard_of(item: pytest.Item) -> Guard | None:
+    """The guard that a test asks for by its mark, or the configuration for all; None where neither does.
+
+    UsageError: an option that is not known.
+    """
+    mark = item.get_closest_marker(MARK)
+    if mark is None and not item.config.getini(MARK):
+        return None
+    options = dict(mark.kwargs) if mark else {}
+    if not options.pop("enabled", True):
+        return None
+    ignored = [*item.config.getini(f"{MARK}_ignore"), *options.pop("ignore", ())]
+    try:
+        return Guard(asked("pytest", ignore=ignored, **options), idle=mark is None)
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"{item.nodeid}: {MARK}: {error}") from None
+
+
+class HostMetal:
+    """What the fixture gives: `with host_metal.checked(): ...` runs kernels inside under the checker."""
+
+    @contextlib.contextmanager
+    def checked(
+        self,
+        *,
+        kernels: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        schedules: Sequence[str] = SCHEDULES,
+        warnings_as_errors: bool = False,
+        limit: float = LAUNCH_LIMIT,
+    ) -> Iterator[None]:
+        """Fails the test at its end where a kernel inside has findings, or where none was launched.
+
+        `kernels` are globs over names, `ignore` kinds to pass over; `limit` is of a launch, in seconds.
+        """
+        __tracebackhide__ = True
+        request = asked(
+            "pytest",
+            kernels=kernels,
+            ignore=ignore,
+            schedules=schedules,
+            launch_limit=limit,
+            warnings_as_errors=warnings_as_errors,
+        )
+        guard = Guard(request, idle=False)
+        with guard.watching():
+            yield
+        guard.judge()

@@ -1,0 +1,64 @@
+"""What a check is asked for: the words of options, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mlx_assay.conformance.checking.report import Asked
+from mlx_assay.conformance.checking.rules import RULES
+
+SCHEDULES = ("in-order", "reverse", "round-robin", "pct")
+"""Schedules of the checker; behind pct stands a seed."""
+
+SEED = 1
+LIMIT = 600.0
+"""Seconds that the whole may take."""
+
+LAUNCH_LIMIT = 60.0
+"""Seconds that a launch may take under one schedule."""
+
+_SCHEDULE = re.compile(r"in-order|reverse|round-robin|pct:\d{1,10}")
+
+
+def asked(
+    target: str,
+    arguments: Sequence[str] = (),
+    *,
+    kernels: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    schedules: Sequence[str] = SCHEDULES,
+    seed: int = SEED,
+    limit: float = LIMIT,
+    launch_limit: float = LAUNCH_LIMIT,
+    warnings_as_errors: bool = False,
+    sensitivity: bool = False,
+) -> Asked:
+    """The request; ValueError says which word came and which were expected."""
+    return Asked(
+        target=target,
+        arguments=list(arguments),
+        kernels=list(kernels),
+        ignored=[_kind(name) for name in ignore],
+        schedules=_schedules(schedules, seed),
+        limit=limit,
+        launch_limit=launch_limit,
+        warnings_as_errors=warnings_as_errors,
+        sensitivity=sensitivity,
+    )
+
+
+def _schedules(names: Sequence[str], seed: int) -> list[str]:
+    seeded = [f"pct:{seed}" if name == "pct" else name for name in names]
+    for name in seeded:
+        if not _SCHEDULE.fullmatch(name):
+            raise ValueError(f"Expected schedules, {', '.join(SCHEDULES)} or pct:SEED, but got {name!r}")
+    if not seeded:
+        raise ValueError(f"Expected a schedule, {', '.join(SCHEDULES)} or pct:SEED, but got none")
+    return list(dict.fromkeys(seeded))
+
+
+def _kind(name: str) -> str:
+    if name not in RULES:
+        raise ValueError(f"Expected a kind of finding, one of {', '.join(RULES)}, but got {name!r}")
+    return name

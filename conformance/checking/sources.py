@@ -1,0 +1,92 @@
+"""The files that may hold a kernel's text: the script, what it read, the modules that it loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mlx_assay.conformance.checking.origin import LARGEST_FILE, Line, Region, locate, regions
+
+MOST_FILES_READ = 1000
+ANCHORS = 3
+"""Lines of a text, one of which a file must hold to be looked at closely."""
+
+INSTALLED = f"{os.sep}site-packages{os.sep}"
+NOT_TEXT = frozenset({".py", ".pyc", ".so", ".dylib", ".json", ".safetensors", ".npz", ".npy", ".gguf", ".bin"})
+
+_read: dict[str, None] = {}
+_listening = False
+
+
+def listen() -> None:
+    """From now on remembers which files this process opens to read: kernels in .metal files are found there."""
+    global _listening
+    if not _listening:
+        _listening = True
+        sys.addaudithook(_heard)
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open" or len(_read) >= MOST_FILES_READ:
+        return
+    path, mode = arguments[0], arguments[1]
+    if not isinstance(path, (str, os.PathLike)) or (mode is not None and set(str(mode)) & set("wax+")):
+        return
+    name = os.fspath(path)
+    if isinstance(name, str) and os.path.splitext(name)[1] not in NOT_TEXT:
+        _read.setdefault(os.path.abspath(name))
+
+
+def _worth(name: str, path: object) -> bool:
+    """Whether a module may hold a kernel: not where it is of Python's own library, or of this suite's machinery."""
+    if not isinstance(path, str) or not path.endswith(".py"):
+        return False
+    if name.startswith("mlx_assay.") and not name.startswith("mlx_assay.impl.kernels"):
+        return False
+    standard = sysconfig.get_path("stdlib") + os.sep
+    return not path.startswith(standard) or INSTALLED in path
+
+
+def candidates(first: Iterable[str] = ()) -> tuple[list[Path], list[Path]]:
+    """Files worth a look: those of `first`, files read and the user's own modules, then installed packages' modules."""
+    loaded = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    modules = [str(path) for name, path in loaded if _worth(name, path)]
+    near = dict.fromkeys((*first, *_read, *(path for path in modules if INSTALLED not in path)))
+    far = dict.fromkeys(path for path in modules if path not in near)
+    return [Path(path) for path in near], [Path(path) for path in far]
+
+
+@cache
+def _regions(path: Path, changed: int) -> tuple[Region, ...]:
+    return tuple(regions(path))
+
+
+def _holding(anchors: Sequence[str], paths: Iterable[Path]) -> Iterator[Region]:
+    """The regions of those files in which one of the anchors stands: parsing every file would take seconds."""
+    for path in paths:
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                continue
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if any(anchor in text for anchor in anchors):
+                yield from _regions(path, path.stat().st_mtime_ns)
+        except OSError:
+            continue
+
+
+def find(text: str, first: Iterable[str] = ()) -> list[Line | None]:
+    """Where each line of a kernel's text stands; `first` are files to prefer where several hold it equally."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    # Braces and backslashes are written in another way in the literals of some.
+    anchors = sorted(lines, key=lambda line: (bool(set(line) & set("{}\\")), -len(line)))[:ANCHORS]
+    found: list[Line | None] = []
+    for paths in candidates(first) if lines else ():
+        found = locate(text, _holding(anchors, paths))
+        if 2 * sum(line is not None for line in found) > len(lines):
+            return found
+    return found

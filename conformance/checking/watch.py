@@ -1,0 +1,218 @@
+"""The watch over kernels in the process that runs them: launches under the checker, findings located and told."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from mlx_assay.conformance.checking import places
+from mlx_assay.conformance.checking.protocol import (
+    MOST_FINDINGS,
+    MOST_KERNELS,
+    TEXT_LIMIT,
+    Defined,
+    Dropped,
+    Launched,
+    Message,
+    Met,
+    Returned,
+    Sensed,
+    Settings,
+)
+from mlx_assay.conformance.checking.report import Access, Diagnostic, Location
+from mlx_assay.conformance.checking.rules import COMPILE_ERROR
+from mlx_assay.conformance.checking.sensitivity import Senses
+from mlx_assay.impl.executors import checker
+from mlx_assay.impl.executors.checker.finding import Finding, Place, Severity
+from mlx_assay.impl.executors.observation import Launch
+from mlx_assay.impl.executors.signature import Definition
+
+_REFUSAL = re.compile(r"^(source|header) line (\d+): (?:fatal )?error: (.*)\n {4}(.*)$", re.M)
+_TRANSCENDENTAL = re.compile(
+    r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|(?:sin|cos|tan)pi|exp(?:2|10|m1)?|log(?:2|10|1p)?|powr?|rsqrt|erf(?:inv)?)\s*\("
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+Tell = Callable[[Message], None]
+
+
+class _Watched:
+    """A kernel under watch."""
+
+    def __init__(self, number: int, definition: Definition, checked: bool, first: list[str]) -> None:
+        self.number = number
+        self.checked = checked
+        self.texts = places.Texts(definition, first)
+        self.senses = Senses(definition.output_names)
+
+
+class Watch:
+    """An observer of launches (see impl.executors.observation); may be called from many threads."""
+
+    def __init__(self, settings: Settings, tell: Tell) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._lock = threading.RLock()
+        self._kernels: dict[Definition, _Watched] = {}
+        self._numbers: dict[object, int] = {}
+        self._found: list[Diagnostic] = []
+        self._told: list[int] = []
+        self._dropped = 0
+
+    def __call__(self, definition: Definition, launch: Launch) -> list[Any]:
+        """Runs the launch under the checker; the first schedule's outputs are the script's."""
+        site = places.site()
+        kernel = self._kernel(definition)
+        thread = threading.get_ident()
+        self._tell(Launched(kernel.number, thread, site))
+        try:
+            if not kernel.checked:
+                return launch()
+            outputs = self._checked(kernel, launch, site)
+            if self._settings.sensitivity:
+                kernel.senses.feel(launch, self._settings.schedules)
+            return outputs
+        finally:
+            self._tell(Returned(thread))
+
+    def _checked(self, kernel: _Watched, launch: Launch, site: Location | None) -> list[Any]:
+        before: dict[object, int] = {}
+
+        def met(finding: Finding) -> None:
+            self._add(kernel, finding, site, before)
+
+        with checker.checked(
+            schedules=self._settings.schedules or None, on_finding=met, seconds=self._settings.launch_limit
+        ) as findings:
+            try:
+                outputs = launch()
+            except RuntimeError as error:
+                for refused in _refusals(kernel, str(error), site):
+                    self._count(
+                        (COMPILE_ERROR, kernel.number, refused.message, refused.location), partial(_same, refused)
+                    )
+                raise
+        for finding in findings:
+            self._add(kernel, finding, site, before)
+        return outputs
+
+    def finish(self) -> None:
+        """Tells what has not been told: counts that have grown, and sensitivities."""
+        with self._lock:
+            for number, finding in enumerate(self._found):
+                if self._told[number] != finding.count:
+                    self._tell(Met(number, finding))
+            if self._dropped:
+                self._tell(Dropped(self._dropped))
+            for kernel in self._kernels.values():
+                if kernel.senses.launches:
+                    self._tell(Sensed(kernel.number, kernel.senses.told()))
+
+    def _kernel(self, definition: Definition) -> _Watched:
+        with self._lock:
+            if (found := self._kernels.get(definition)) is not None:
+                return found
+            if len(self._kernels) >= MOST_KERNELS:
+                raise RuntimeError(f"expected at most {MOST_KERNELS} kernels in one check but the script makes more")
+            wanted = self._settings.kernels
+            checked = not wanted or any(fnmatchcase(definition.name, glob) for glob in wanted)
+            stack = [frame.f_code.co_filename for frame in places.frames()]
+            first = [name for name in dict.fromkeys(stack) if not name.startswith("<")]
+            made = _Watched(len(self._kernels), definition, checked, first)
+            self._kernels[definition] = made
+            calls = transcendentals(definition)
+            self._tell(Defined(definition.name[:TEXT_LIMIT], made.texts.begin(), checked, calls))
+            return made
+
+    def _add(self, kernel: _Watched, finding: Finding, site: Location | None, before: dict[object, int]) -> None:
+        lines = tuple((access.place.file, access.place.line) for access in finding.accesses)
+        met = (finding.kind, lines, finding.array, finding.barrier, finding.message if not lines else "")
+        # Which of two accesses came first is the schedule's choice.
+        key = (finding.kind, kernel.number, frozenset(lines), finding.array, met[-1])
+        with self._lock:
+            more = finding.count - before.get(met, 0)
+            before[met] = finding.count
+            self._count(key, lambda: _located(kernel, finding, site), more)
+
+    def _count(self, key: object, made: Callable[[], Diagnostic], more: int = 1) -> None:
+        """Keeps a finding that was met so often since it was counted last; tells of new ones, and of counts doubled."""
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                if len(self._found) >= MOST_FINDINGS:
+                    self._dropped += more
+                    return
+                number = self._numbers[key] = len(self._found)
+                self._found.append(msgspec.structs.replace(made(), count=0))
+                self._told.append(0)
+            grown = msgspec.structs.replace(self._found[number], count=self._found[number].count + more)
+            self._found[number] = grown
+            if grown.count >= 2 * self._told[number]:
+                self._told[number] = grown.count
+                self._tell(Met(number, grown))
+
+
+def _same(finding: Diagnostic) -> Diagnostic:
+    return finding
+
+
+def _located(kernel: _Watched, finding: Finding, site: Location | None) -> Diagnostic:
+    accesses = [
+        Access(
+            how=access.how[:TEXT_LIMIT],
+            location=kernel.texts.location(access.place, finding.array, access.how),
+            thread=access.thread,
+            threadgroup=access.threadgroup,
+        )
+        for access in finding.accesses
+    ]
+    return Diagnostic(
+        kind=finding.kind.value,
+        severity=finding.severity,
+        kernel=kernel.number,
+        message=finding.message[:TEXT_LIMIT],
+        accesses=accesses,
+        array=finding.array[:TEXT_LIMIT],
+        space=finding.space,
+        index=finding.index,
+        offset=finding.offset,
+        barrier=kernel.texts.location(finding.barrier) if finding.barrier else None,
+        launch=site,
+        schedule=finding.schedule,
+        count=finding.count,
+    )
+
+
+def _refusals(kernel: _Watched, message: str, site: Location | None) -> Iterable[Diagnostic]:
+    """The compiler's errors in what a launch raised; none where it raised for another reason."""
+    if "does not compile" not in message:
+        return
+    found = list(_REFUSAL.finditer(message))
+    for match in found:
+        place = Place(match[1], int(match[2]), match[4])
+        yield _refusal(kernel, match[3], [Access(how="compile", location=kernel.texts.location(place))], site)
+    if not found:
+        yield _refusal(kernel, message.partition("\n")[2] or message, [], site)
+
+
+def _refusal(kernel: _Watched, message: str, accesses: list[Access], site: Location | None) -> Diagnostic:
+    return Diagnostic(
+        kind=COMPILE_ERROR,
+        severity=Severity.ERROR,
+        kernel=kernel.number,
+        message=message[:TEXT_LIMIT],
+        accesses=accesses,
+        launch=site,
+    )
+
+
+def transcendentals(definition: Definition) -> list[str]:
+    """Functions called in a kernel's own text whose last bits are the C library's on the host executor."""
+    text = _COMMENT.sub(" ", f"{definition.header}\n{definition.source}")
+    return sorted({match[1] for match in _TRANSCENDENTAL.finditer(text)})

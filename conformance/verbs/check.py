@@ -1,0 +1,72 @@
+"""The verb `check`: a script's kernels under the checker, in a process of its own, and what is found."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+from mlx_assay.conformance.checking import rendering, sarif
+from mlx_assay.conformance.checking.command import STANDARD_OUTPUT
+from mlx_assay.conformance.checking.gathering import gathered
+from mlx_assay.conformance.checking.ledger import TargetRefused
+from mlx_assay.conformance.checking.report import Asked, CheckReport, encode
+from mlx_assay.conformance.checking.target import NoTarget, Script, target
+from mlx_assay.conformance.options import output
+from mlx_assay.conformance.verbs.interruption import interruptible
+from mlx_assay.conformance.verbs.refusal import Refusal
+
+
+def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
+    """Checks what is asked for and tells of it; returns the exit code.
+
+    `json` and `sarif_log` are files to write, "-" for standard output, where the text then goes to standard error.
+    """
+    try:
+        found = target(asked.target)
+    except NoTarget as error:
+        raise Refusal(str(error)) from error
+    _check_outputs(json, sarif_log, found.path if isinstance(found, Script) else None)
+    report = _gathered(asked)
+    taken = STANDARD_OUTPUT in (json, sarif_log)
+    screen = rendering.console(sys.stderr if taken else sys.stdout)
+    rendering.show(report, screen)
+    _write(encode(report), json)
+    _write(sarif.encode(report), sarif_log)
+    return report.exit_code
+
+
+def _gathered(asked: Asked) -> CheckReport:
+    sys.stdout.flush()
+    try:
+        with interruptible():
+            return gathered(asked)
+    except TargetRefused as error:
+        raise Refusal(str(error)) from error
+
+
+def _check_outputs(json: str | None, sarif_log: str | None, script: str | None) -> None:
+    if json is not None and json == sarif_log:
+        raise Refusal(f"Expected two places for JSON and SARIF but got {json!r} for both")
+    for text in (json, sarif_log):
+        if text is None or text == STANDARD_OUTPUT:
+            continue
+        try:
+            path = output(text)
+        except ValueError as error:
+            raise Refusal(str(error)) from error
+        if path.suffix == ".py" or (script is not None and path == Path(script).resolve()):
+            raise Refusal(f"Expected a file for the result but got {text!r}, which is a program: name another")
+
+
+def _write(document: bytes, where: str | None) -> None:
+    if where is None:
+        return
+    if where != STANDARD_OUTPUT:
+        Path(where).write_bytes(document)
+        return
+    with contextlib.suppress(AttributeError):
+        sys.stdout.buffer.write(document)
+        sys.stdout.flush()
+        return
+    sys.stdout.write(document.decode())
