@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
-from mlx_assay.impl.executors.translation import rewrite
+from mlx_assay.impl.executors.rewriting import rewrite
 
 INDEX = "uint i = thread_position_in_grid.x;\n"
 
@@ -149,8 +149,10 @@ def test_float_becomes_bfloat_only_explicitly() -> None:
         "double d = 1; out[i] = 0;",
         "out[i] = std::max(1.0f, 2.0f);",
         "out[i] = fminf(1.0f, 2.0f);",
-        "atomic<ulong> x; out[i] = 0;",
-        "simdgroup_float8x8 m; out[i] = 0;",
+        "atomic<long> x; out[i] = 0;",
+        "simdgroup_matrix<float, 4, 4> m; out[i] = 0;",
+        "out[i] = simd_sum(ulong(i));",
+        "out[i] = simd_shuffle_xor(long(i), 1);",
         "out[i] = no_such_function(i);",
         "out[i] = nowhere;",
         "out[i] = float4(1, 2, 3).x;",

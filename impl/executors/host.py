@@ -46,6 +46,9 @@ _NUMPY = {
 }
 
 
+MATH_MODES = {mode: (f"-D__METAL_MAYBE_FAST_MATH__={int(mode != 'safe')}",) for mode in ("safe", "relaxed", "fast")}
+"""What the plain names of math functions mean: their precise way, or the fast one. Nothing else depends on the mode."""
+
 _EXTRAS: dict[str, Callable[[mx.array, tuple[int, ...]], np.ndarray[Any, Any]]] = {
     "shape": lambda array, strides: np.array(array.shape, np.int32),
     "strides": lambda array, strides: np.array(strides, np.int64),
@@ -104,7 +107,7 @@ class HostKernel:
             return found
         text = self.text(inputs, dtypes, template)
         try:
-            library = objects.build(translate(text), switches)
+            library = objects.build(translate(text), switches, MATH_MODES[self.definition.math_mode])
         except objects.CompilationError as error:
             raise self._uncompiled(text, error) from None
         if library.threadgroup_bytes > launch.MAX_THREADGROUP_BYTES:

@@ -22,12 +22,16 @@ from mlx_assay.impl.executors.toolchain import (
     target,
     toolchain,
 )
+from mlx_assay.impl.executors.translation import prelude
 
 # clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent
 # to an exact function instead.
 _FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
 _FUSED = re.compile(r"@llvm\.fmuladd\.((?:v(\d+))?f(16|32))\b")
 _CONTRACT_FLAG = re.compile(r"(?<== )(f(?:mul|add|sub|neg|div)(?: \w+)*?) contract\b")
+
+# A comparison of vectors is -1 or 0 in OpenCL and true or false in Metal.
+_COMPARISON = re.compile(r"\bsext (?=<\d+ x i1>)")
 
 _ALIGNED_ACCESS = re.compile(r"^(?!@)(?!.*(?: alloca |atomic|cmpxchg)).*\balign (?:2|4|8|16|32|64)\b.*$", re.M)
 
@@ -122,12 +126,52 @@ def unaligned(ir: str) -> str:
     return _ALIGNED_ACCESS.sub(lambda m: re.sub(r"\balign \d+", "align 1", m[0]), ir)
 
 
-def _compile_kernel(compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity) -> None:
-    flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals])
-    flags += ("-I", str(RUNTIME))
+def _flags(fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
+    compiler = toolchain()
+    decided = (*KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals], *defines)
+    return (*compiler.clang, *compiler.target, *decided, "-I", str(RUNTIME))
+
+
+def _precompiled(flags: tuple[str, ...]) -> Path:
+    """The prelude, parsed once: what a kernel's own text costs is then most of its compilation.
+
+    Two entries of the cache: its text, of which clang wants to find the file again, and what clang made of it.
+    """
+    text = kept(digest_key("prelude", prelude()), lambda output: _write(output, prelude()), Path)
+
+    def make(output: Path) -> None:
+        emit = ("-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp", "-c", str(text), "-o", str(output))
+        run((*flags, *emit))
+
+    return kept(digest_key("precompiled", str(text), *flags), make, Path)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def front_end(source: str, output: Path, flags: tuple[str, ...]) -> str:
+    """The LLVM IR of a translated kernel, before any optimisation. CompilationError: the compiler's messages."""
+    path = output.with_suffix(".own.clcpp")
+    path.write_text(source.removeprefix(prelude()))
+    emit = (*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(path), "-o", str(output))
+    known = ("-Xclang", "-include-pch", "-Xclang", str(_precompiled(flags))) if source.startswith(prelude()) else ()
+    try:
+        run((*emit, *known))
+    except CompilationError as error:
+        # Another process may have removed one of the two meanwhile.
+        if "precompiled" not in str(error) and "PCH" not in str(error):
+            raise
+        path.write_text(source)
+        run(emit)
+    return _COMPARISON.sub("zext ", output.read_text())
+
+
+def _compile_kernel(
+    compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
+) -> None:
     ir = source.with_suffix(".ll")
-    run((*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", str(ir)))
-    text = unaligned(ir.read_text())
+    text = unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines)))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
@@ -168,8 +212,8 @@ def _load(path: Path) -> Library:
     return Library(thread, library.assay_threadgroup_bytes(), scheduler.assay_launch)
 
 
-def build(source: str, fidelity: Fidelity) -> Library:
-    """The library of a translated kernel, from the cache or made now.
+def build(source: str, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> Library:
+    """The library of a translated kernel, from the cache or made now. `defines`: flags `-DNAME=VALUE`.
 
     CompilationError: the compiler's messages. CacheError: there is nowhere to keep it.
     """
@@ -177,7 +221,7 @@ def build(source: str, fidelity: Fidelity) -> Library:
     def make(output: Path) -> None:
         text, compiled = output.with_name("kernel.clcpp"), output.with_name("kernel.o")
         text.write_text(source)
-        _compile_kernel(toolchain(), text, compiled, fidelity)
+        _compile_kernel(toolchain(), text, compiled, fidelity, defines)
         link([compiled], output)
 
-    return kept(digest_key("kernel", source, *fidelity.compiled), make, _load)
+    return kept(digest_key("kernel", source, *fidelity.compiled, *defines), make, _load)

@@ -80,7 +80,10 @@ struct bfloat {
 
 static_assert(sizeof(bfloat) == 2, "a bfloat has 16 bits");
 
-typedef bfloat bfloat16_t;
+namespace metal {
+template <>
+constexpr __constant bool is_floating_point_v<bfloat> = true;
+}
 
 namespace assay {
 

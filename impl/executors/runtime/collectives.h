@@ -5,6 +5,20 @@
 
 #define ASSAY_SITE int site = __builtin_LINE()
 
+namespace assay {
+
+// Metal's simdgroup operations move numbers of 32 bits or fewer and vectors of them. A bool is promoted to int, as any
+// argument is where no overload takes it.
+template <class T>
+METAL_FUNC constexpr bool crosses_lanes() {
+  typedef element_t<T> E;
+  return (metal::is_arithmetic_v<E> && sizeof(E) <= 4 && !metal::is_same_v<E, bool>);
+}
+#define ASSAY_CROSSES(T, name)                                                                  \
+  static_assert(assay::crosses_lanes<T>(), #name " takes a number of 32 bits or fewer, or a vector of such")
+
+}  // namespace assay
+
 namespace metal {
 
 #ifdef ASSAY_CHECKED
@@ -14,8 +28,12 @@ METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site,
 #endif
 
 #define ASSAY_SHUFFLE(name, route)                                                         \
+  METAL_FUNC int name(bool v, ushort argument, ASSAY_SITE) {                               \
+    return assay::collective(int(v), argument, site, &assay::shuffle<assay::route, int>);  \
+  }                                                                                        \
   template <class T>                                                                       \
   METAL_FUNC T name(T v, ushort argument, ASSAY_SITE) {                                    \
+    ASSAY_CROSSES(T, name);                                                                \
     return assay::collective(v, argument, site, &assay::shuffle<assay::route, T>);         \
   }
 ASSAY_SHUFFLE(simd_shuffle, kIndex)
@@ -30,23 +48,40 @@ ASSAY_SHUFFLE(quad_broadcast, kQuadIndex)
 ASSAY_SHUFFLE(quad_shuffle_down, kQuadDown)
 ASSAY_SHUFFLE(quad_shuffle_up, kQuadUp)
 ASSAY_SHUFFLE(quad_shuffle_xor, kQuadXor)
+ASSAY_SHUFFLE(quad_shuffle_rotate_down, kQuadRotateDown)
+ASSAY_SHUFFLE(quad_shuffle_rotate_up, kQuadRotateUp)
 #undef ASSAY_SHUFFLE
 
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
+  ASSAY_CROSSES(T, simd_shuffle_and_fill_down);
   return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<true, T>);
 }
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
+  ASSAY_CROSSES(T, simd_shuffle_and_fill_up);
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
+}
+// A quad's window is as a simdgroup's, of four lanes at most.
+template <class T>
+METAL_FUNC T quad_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
+  ASSAY_CROSSES(T, quad_shuffle_and_fill_down);
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<true, T>);
+}
+template <class T>
+METAL_FUNC T quad_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
+  ASSAY_CROSSES(T, quad_shuffle_and_fill_up);
   return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
 }
 
 template <class T>
 METAL_FUNC T simd_broadcast_first(T v, ASSAY_SITE) {
+  ASSAY_CROSSES(T, simd_broadcast_first);
   return assay::collective(v, 0, site, &assay::first<T>);
 }
 template <class T>
 METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
+  ASSAY_CROSSES(T, quad_broadcast_first);
   return assay::collective(v, 0, site, &assay::quad_first<T>);
 }
 
@@ -54,11 +89,13 @@ METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
 #define ASSAY_REDUCTION(name, operation, width)                                                     \
   template <class T>                                                                                \
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                              \
+    ASSAY_CROSSES(T, name);                                                                         \
     if constexpr (is_same_v<T, bfloat>)                                                             \
       return bfloat(assay::collective(float(v), 0, site, &assay::reduce<operation, float, width>)); \
     else                                                                                            \
       return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);                    \
-  }
+  }                                                                                                 \
+  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
 ASSAY_REDUCTION(simd_sum, assay::Sum, 32)
 ASSAY_REDUCTION(simd_product, assay::Product, 32)
 ASSAY_REDUCTION(simd_max, assay::Max, 32)
@@ -72,8 +109,11 @@ ASSAY_REDUCTION(quad_min, assay::Min, 4)
 #define ASSAY_BITWISE(name, operation, width)                                        \
   template <class T>                                                                 \
   METAL_FUNC T name(T v, ASSAY_SITE) {                                               \
+    ASSAY_CROSSES(T, name);                                                          \
+    static_assert(is_integral_v<assay::element_t<T>>, #name " takes integers");      \
     return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);       \
-  }
+  }                                                                                  \
+  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
 ASSAY_BITWISE(simd_and, assay::And, 32)
 ASSAY_BITWISE(simd_or, assay::Or, 32)
 ASSAY_BITWISE(simd_xor, assay::Xor, 32)
@@ -85,11 +125,13 @@ ASSAY_BITWISE(quad_xor, assay::Xor, 4)
 #define ASSAY_SCAN(name, operation, inclusive, width)                                                        \
   template <class T>                                                                                         \
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                                       \
+    ASSAY_CROSSES(T, name);                                                                                  \
     if constexpr (is_same_v<T, bfloat>)                                                                      \
       return bfloat(assay::collective(float(v), 0, site, &assay::scan<operation, float, inclusive, width>)); \
     else                                                                                                     \
       return assay::collective(v, 0, site, &assay::scan<operation, T, inclusive, width>);                    \
-  }
+  }                                                                                                          \
+  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
 ASSAY_SCAN(simd_prefix_inclusive_sum, assay::Sum, true, 32)
 ASSAY_SCAN(simd_prefix_exclusive_sum, assay::Sum, false, 32)
 ASSAY_SCAN(simd_prefix_inclusive_product, assay::Product, true, 32)
@@ -126,4 +168,33 @@ METAL_FUNC bool simd_is_first(ASSAY_SITE) {
   return lane.fill[0] == ulong(__builtin_ctzl(lane.result[1]));
 }
 
+// The four lanes of a quad, the lowest in the lowest bit.
+struct quad_vote {
+  typedef ulong vote_t;
+  ulong votes, active;
+  explicit quad_vote(ulong v = 0) : votes(v), active(v) {}
+  explicit operator ulong() const { return votes; }
+  bool all() const { return votes == active; }
+  bool any() const { return votes != 0; }
+};
+
+METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE) {
+  const assay::Lane lane = assay::ballot(c, site);
+  const uint base = uint(lane.fill[0]) & ~3u;
+  quad_vote v((lane.result[0] >> base) & 15ul);
+  v.active = (lane.result[1] >> base) & 15ul;
+  return v;
+}
+METAL_FUNC bool quad_any(bool c, ASSAY_SITE) { return quad_ballot(c, site).any(); }
+METAL_FUNC bool quad_all(bool c, ASSAY_SITE) { return quad_ballot(c, site).all(); }
+METAL_FUNC quad_vote quad_active_threads_mask(ASSAY_SITE) { return quad_ballot(true, site); }
+METAL_FUNC bool quad_is_first(ASSAY_SITE) {
+  const assay::Lane lane = assay::ballot(true, site);
+  const uint base = uint(lane.fill[0]) & ~3u;
+  return lane.fill[0] == base + ulong(__builtin_ctzl((lane.result[1] >> base) & 15ul));
+}
+
 }  // namespace metal
+
+METAL_FUNC ushort __metal_get_thread_index_in_simdgroup(ushort = 0) { return ushort(assay_lane_index()); }
+METAL_FUNC ushort __metal_get_simdgroup_size(ushort = 0) { return 32; }

@@ -35,6 +35,9 @@
 #define bfloat2(...) make_bfloat2(__VA_ARGS__)
 #define bfloat3(...) make_bfloat3(__VA_ARGS__)
 #define bfloat4(...) make_bfloat4(__VA_ARGS__)
+#define bool2(...) make_bool2(__VA_ARGS__)
+#define bool3(...) make_bool3(__VA_ARGS__)
+#define bool4(...) make_bool4(__VA_ARGS__)
 
 // Metal has no double.
 #pragma GCC poison double

@@ -1,7 +1,7 @@
 // min, max, clamp, select and friends over every scalar, and the integer functions.
 #pragma once
 
-#include "math.h"
+#include "geometric.h"
 
 namespace metal {
 
@@ -17,6 +17,7 @@ ASSAY_ORDER(int)
 ASSAY_ORDER(uint)
 ASSAY_ORDER(long)
 ASSAY_ORDER(ulong)
+ASSAY_ORDER(bool)
 #undef ASSAY_ORDER
 
 #define ASSAY_FLOAT_ORDER(T)                                      \
@@ -24,19 +25,21 @@ ASSAY_ORDER(ulong)
   METAL_FUNC T min(T x, T y) { return fmin(x, y); }
 ASSAY_FLOAT_ORDER(float)
 ASSAY_FLOAT_ORDER(half)
-ASSAY_FLOAT_ORDER(bfloat)
 #undef ASSAY_FLOAT_ORDER
 
 #define ASSAY_ELEMENTWISE_2(name)                                                         \
   template <class V, assay::if_vector<V> = 0>                                             \
-  METAL_FUNC V name(V x, V y) {                                                           \
+  METAL_FUNC V name(V x, plain<V> y) {                                                    \
     V r;                                                                                  \
     for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i]);      \
     return r;                                                                             \
+  }                                                                                       \
+  template <class V, assay::if_vector<V> = 0>                                             \
+  METAL_FUNC V name(assay::element_t<V> x, V y) {                                         \
+    return name(V(x), y);                                                                 \
   }
 ASSAY_ELEMENTWISE_2(max)
 ASSAY_ELEMENTWISE_2(min)
-#undef ASSAY_ELEMENTWISE_2
 
 #define ASSAY_TERNARY_ORDER(T)                                                                      \
   METAL_FUNC T max3(T x, T y, T z) { return max(max(x, y), z); }                                    \
@@ -53,16 +56,14 @@ ASSAY_TERNARY_ORDER(long)
 ASSAY_TERNARY_ORDER(ulong)
 ASSAY_TERNARY_ORDER(float)
 ASSAY_TERNARY_ORDER(half)
-ASSAY_TERNARY_ORDER(bfloat)
 #undef ASSAY_TERNARY_ORDER
-template <class V, assay::if_vector<V> = 0>
-METAL_FUNC V clamp(V x, V lo, V hi) {
-  return min(max(x, lo), hi);
-}
+ASSAY_ELEMENTWISE_3(max3)
+ASSAY_ELEMENTWISE_3(min3)
+ASSAY_ELEMENTWISE_3(median3)
+ASSAY_ELEMENTWISE_3(clamp)
 
 METAL_FUNC float abs(float x) { return fabs(x); }
 METAL_FUNC half abs(half x) { return fabs(x); }
-METAL_FUNC bfloat abs(bfloat x) { return fabs(x); }
 METAL_FUNC constexpr char abs(char x) { return x < 0 ? char(-x) : x; }
 METAL_FUNC constexpr short abs(short x) { return x < 0 ? short(-x) : x; }
 METAL_FUNC constexpr int abs(int x) { return x < 0 ? int(0u - uint(x)) : x; }
@@ -75,31 +76,6 @@ template <class V, assay::if_vector<V> = 0>
 METAL_FUNC V abs(V x) {
   V r;
   for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = abs(x[i]);
-  return r;
-}
-
-template <class T>
-METAL_FUNC T select(T a, T b, bool c) {
-  return c ? b : a;
-}
-template <class V, class C, assay::if_vector<V> = 0, assay::if_vector<C> = 0>
-METAL_FUNC V select(V a, V b, C c) {
-  V r;
-  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = c[i] ? b[i] : a[i];
-  return r;
-}
-METAL_FUNC constexpr bool any(bool c) { return c; }
-METAL_FUNC constexpr bool all(bool c) { return c; }
-template <class V, assay::if_vector<V> = 0>
-METAL_FUNC bool any(V v) {
-  bool r = false;
-  for (int i = 0; i < assay::vector_traits<V>::size; i++) r = r || v[i] != 0;
-  return r;
-}
-template <class V, assay::if_vector<V> = 0>
-METAL_FUNC bool all(V v) {
-  bool r = true;
-  for (int i = 0; i < assay::vector_traits<V>::size; i++) r = r && v[i] != 0;
   return r;
 }
 
@@ -128,16 +104,101 @@ ASSAY_BITS(long, ulong, 64)
 ASSAY_BITS(ulong, ulong, 64)
 #undef ASSAY_BITS
 
-METAL_FUNC constexpr int mulhi(int x, int y) { return int((long(x) * long(y)) >> 32); }
-METAL_FUNC constexpr uint mulhi(uint x, uint y) { return uint((ulong(x) * ulong(y)) >> 32); }
-METAL_FUNC constexpr int mad24(int x, int y, int z) { return x * y + z; }
-METAL_FUNC constexpr uint mad24(uint x, uint y, uint z) { return x * y + z; }
-METAL_FUNC constexpr uint extract_bits(uint x, uint offset, uint bits) {
-  return bits == 0 ? 0 : (x >> offset) & (bits >= 32 ? ~0u : (1u << bits) - 1u);
+#define ASSAY_INTEGER(T, U, width, lowest, highest)                                                        \
+  METAL_FUNC constexpr T addsat(T x, T y) {                                                                \
+    T r = 0;                                                                                               \
+    return !__builtin_add_overflow(x, y, &r) ? r : y < T(0) ? T(lowest) : T(highest);                      \
+  }                                                                                                        \
+  METAL_FUNC constexpr T subsat(T x, T y) {                                                                \
+    T r = 0;                                                                                               \
+    return !__builtin_sub_overflow(x, y, &r) ? r : T(lowest) == T(0) || y > T(0) ? T(lowest) : T(highest); \
+  }                                                                                                        \
+  METAL_FUNC constexpr T hadd(T x, T y) { return T((x >> 1) + (y >> 1) + (x & y & T(1))); }                \
+  METAL_FUNC constexpr T rhadd(T x, T y) { return T((x >> 1) + (y >> 1) + ((x | y) & T(1))); }             \
+  METAL_FUNC constexpr T mulhi(T x, T y) { return T((__int128(x) * __int128(y)) >> width); }               \
+  METAL_FUNC constexpr T madhi(T a, T b, T c) { return T(U(mulhi(a, b)) + U(c)); }                         \
+  METAL_FUNC constexpr T madsat(T a, T b, T c) {                                                           \
+    const __int128 r = __int128(a) * __int128(b) + __int128(c);                                            \
+    return r < __int128(T(lowest)) ? T(lowest) : r > __int128(T(highest)) ? T(highest) : T(r);             \
+  }                                                                                                        \
+  METAL_FUNC constexpr T extract_bits(T x, uint offset, uint bits) {                                       \
+    if (bits == 0) return T(0);                                                                            \
+    return T(T(U(U(x) << (width - offset - bits))) >> (width - bits));                                     \
+  }                                                                                                        \
+  METAL_FUNC constexpr T insert_bits(T base, T insert, uint offset, uint bits) {                           \
+    const U mask = bits == 0 ? U(0) : U(U(U(~U(0)) >> (width - bits)) << offset);                          \
+    return T(U(U(base) & U(~mask)) | U(U(U(insert) << offset) & mask));                                    \
+  }
+ASSAY_INTEGER(char, uchar, 8, -0x80, 0x7f)
+ASSAY_INTEGER(uchar, uchar, 8, 0, 0xff)
+ASSAY_INTEGER(short, ushort, 16, -0x8000, 0x7fff)
+ASSAY_INTEGER(ushort, ushort, 16, 0, 0xffff)
+ASSAY_INTEGER(int, uint, 32, INT_MIN, INT_MAX)
+ASSAY_INTEGER(uint, uint, 32, 0, UINT_MAX)
+ASSAY_INTEGER(long, ulong, 64, (-0x7fffffffffffffffl - 1), 0x7fffffffffffffffl)
+#undef ASSAY_INTEGER
+// 64 x 64 bits exceed a signed 128-bit product.
+METAL_FUNC constexpr ulong addsat(ulong x, ulong y) { return x + y < x ? ~0ul : x + y; }
+METAL_FUNC constexpr ulong subsat(ulong x, ulong y) { return x < y ? 0ul : x - y; }
+METAL_FUNC constexpr ulong hadd(ulong x, ulong y) { return (x >> 1) + (y >> 1) + (x & y & 1ul); }
+METAL_FUNC constexpr ulong rhadd(ulong x, ulong y) { return (x >> 1) + (y >> 1) + ((x | y) & 1ul); }
+METAL_FUNC constexpr ulong mulhi(ulong x, ulong y) { return ulong(((unsigned __int128)(x) * y) >> 64); }
+METAL_FUNC constexpr ulong madhi(ulong a, ulong b, ulong c) { return mulhi(a, b) + c; }
+METAL_FUNC constexpr ulong madsat(ulong a, ulong b, ulong c) {
+  return mulhi(a, b) != 0ul ? ~0ul : addsat(a * b, c);
 }
-METAL_FUNC constexpr uint insert_bits(uint base, uint value, uint offset, uint bits) {
-  const uint mask = (bits >= 32 ? ~0u : (1u << bits) - 1u) << offset;
-  return (base & ~mask) | ((value << offset) & mask);
+METAL_FUNC constexpr ulong extract_bits(ulong x, uint offset, uint bits) {
+  return bits == 0 ? 0ul : (x << (64 - offset - bits)) >> (64 - bits);
+}
+METAL_FUNC constexpr ulong insert_bits(ulong base, ulong insert, uint offset, uint bits) {
+  const ulong mask = bits == 0 ? 0ul : (~0ul >> (64 - bits)) << offset;
+  return (base & ~mask) | ((insert << offset) & mask);
+}
+
+// The product and the sum wrap at 32 bits; the factors are the low 24 bits, with the sign of bit 23 where signed.
+METAL_FUNC constexpr int mul24(int x, int y) { return int(uint(int(uint(x) << 8) >> 8) * uint(int(uint(y) << 8) >> 8)); }
+METAL_FUNC constexpr uint mul24(uint x, uint y) { return (x & 0xffffffu) * (y & 0xffffffu); }
+METAL_FUNC constexpr int mad24(int x, int y, int z) { return int(uint(mul24(x, y)) + uint(z)); }
+METAL_FUNC constexpr uint mad24(uint x, uint y, uint z) { return mul24(x, y) + z; }
+
+#define ASSAY_ELEMENTWISE_1(name)                                                         \
+  template <class V, assay::if_vector<V> = 0>                                             \
+  METAL_FUNC V name(V x) {                                                                \
+    V r;                                                                                  \
+    for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i]);            \
+    return r;                                                                             \
+  }
+ASSAY_ELEMENTWISE_1(clz)
+ASSAY_ELEMENTWISE_1(ctz)
+ASSAY_ELEMENTWISE_1(popcount)
+ASSAY_ELEMENTWISE_1(reverse_bits)
+ASSAY_ELEMENTWISE_2(addsat)
+ASSAY_ELEMENTWISE_2(subsat)
+ASSAY_ELEMENTWISE_2(hadd)
+ASSAY_ELEMENTWISE_2(rhadd)
+ASSAY_ELEMENTWISE_2(mulhi)
+ASSAY_ELEMENTWISE_2(mul24)
+ASSAY_ELEMENTWISE_2(rotate)
+ASSAY_ELEMENTWISE_3(madhi)
+ASSAY_ELEMENTWISE_3(madsat)
+ASSAY_ELEMENTWISE_3(mad24)
+template <class V, assay::if_vector<V> = 0>
+METAL_FUNC auto absdiff(V x, plain<V> y) {
+  vec<decltype(absdiff(x[0], y[0])), assay::vector_traits<V>::size> r;
+  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = absdiff(x[i], y[i]);
+  return r;
+}
+template <class V, assay::if_vector<V> = 0>
+METAL_FUNC V extract_bits(V x, uint offset, uint bits) {
+  V r;
+  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = extract_bits(x[i], offset, bits);
+  return r;
+}
+template <class V, assay::if_vector<V> = 0>
+METAL_FUNC V insert_bits(V base, V insert, uint offset, uint bits) {
+  V r;
+  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = insert_bits(base[i], insert[i], offset, bits);
+  return r;
 }
 
 template <class T>

@@ -1,190 +1,208 @@
-// Metal's floating-point functions. f32 is computed by the C library or an exact instruction; f16 and bfloat are computed
-// in f32 and rounded once. The C library's transcendentals are not a GPU's: claims about them need bounds.
+// Metal's floating-point functions over float, half and their vectors, in the namespaces metal, precise and fast. Halves
+// are computed in f32 and rounded once. bfloats are served by MLX's own bf16_math.h, as on Metal.
 #pragma once
 
+#include "builtins.h"
 #include "vectors.h"
 
-extern "C" {
-float acosf(float);
-float acoshf(float);
-float asinf(float);
-float asinhf(float);
-float atanf(float);
-float atan2f(float, float);
-float atanhf(float);
-float cosf(float);
-float coshf(float);
-float expf(float);
-float exp2f(float);
-float fmodf(float, float);
-float ldexpf(float, int);
-float logf(float);
-float log2f(float);
-float log10f(float);
-float nextafterf(float, float);
-float powf(float, float);
-float sinf(float);
-float sinhf(float);
-float tanf(float);
-float tanhf(float);
-ushort assay_fma_half(ushort, ushort, ushort);
-}
-
-namespace assay {
-
-METAL_FUNC bool is_nan(float x) { return x != x; }
-
-// NaN loses; of two equal values (zeros of both signs) the second stays.
-METAL_FUNC float larger(float x, float y) { return is_nan(x) ? y : is_nan(y) ? x : x > y ? x : y; }
-METAL_FUNC float smaller(float x, float y) { return is_nan(x) ? y : is_nan(y) ? x : x < y ? x : y; }
-
-METAL_FUNC float exp10(float x) { return powf(10.0f, x); }
-METAL_FUNC float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
-METAL_FUNC float fract(float x) {
-  const float f = x - __builtin_floorf(x);
-  return f < 1.0f ? f : 0x1.fffffep-1f;
-}
-METAL_FUNC float sign(float x) { return is_nan(x) ? 0.0f : x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
-METAL_FUNC float reduced(float x) { return x - 2.0f * __builtin_rintf(x * 0.5f); }
-METAL_FUNC float sinpi(float x) { return sinf(M_PI_F * reduced(x)); }
-METAL_FUNC float cospi(float x) { return cosf(M_PI_F * reduced(x)); }
-METAL_FUNC float tanpi(float x) { return tanf(M_PI_F * reduced(x)); }
-METAL_FUNC float fdim(float x, float y) { return x > y ? x - y : is_nan(x) || is_nan(y) ? NAN : 0.0f; }
-METAL_FUNC float powr(float x, float y) { return x < 0.0f ? NAN : powf(x, y); }
-METAL_FUNC float divide(float x, float y) { return x / y; }
-METAL_FUNC float copysign(float x, float y) { return __builtin_copysignf(x, y); }
-METAL_FUNC float saturate(float x) { return smaller(larger(x, 0.0f), 1.0f); }
-
-// A GPU's fast tanh is a ratio of exponentials: the reciprocal of a huge one flushes to 0, and inf over inf is NaN.
-METAL_FUNC float fast_tanh(float x) {
-  const float e = expf(2.0f * x);
-  return (e - 1.0f) * (1.0f / (e + 1.0f));
-}
-
-}  // namespace assay
-
-// One function over float, half, bfloat and the vectors of float and half.
-#define ASSAY_FLOAT_1(name, of)                                                             \
-  METAL_FUNC float name(float x) { return of(x); }                                          \
-  METAL_FUNC half name(half x) { return half(of(float(x))); }                               \
-  METAL_FUNC bfloat name(bfloat x) { return bfloat(of(float(x))); }                         \
+#define ASSAY_FLOAT_1_AS(name, builtin, mode)                                               \
+  METAL_FUNC float name(float x) { return __metal_##builtin(x, mode); }                     \
+  METAL_FUNC half name(half x) { return half(__metal_##builtin(float(x), mode)); }          \
   template <class V, assay::if_vector<V> = 0>                                               \
   METAL_FUNC V name(V x) {                                                                  \
     V r;                                                                                    \
     for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i]);              \
     return r;                                                                               \
   }
-#define ASSAY_FLOAT_2(name, of)                                                             \
-  METAL_FUNC float name(float x, float y) { return of(x, y); }                              \
-  METAL_FUNC half name(half x, half y) { return half(of(float(x), float(y))); }             \
-  METAL_FUNC bfloat name(bfloat x, bfloat y) { return bfloat(of(float(x), float(y))); }     \
+#define ASSAY_FLOAT_2_AS(name, builtin, mode)                                               \
+  METAL_FUNC float name(float x, float y) { return __metal_##builtin(x, y, mode); }         \
+  METAL_FUNC half name(half x, half y) { return half(__metal_##builtin(float(x), float(y), mode)); } \
   template <class V, assay::if_vector<V> = 0>                                               \
-  METAL_FUNC V name(V x, V y) {                                                             \
+  METAL_FUNC V name(V x, plain<V> y) {                                                      \
     V r;                                                                                    \
     for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i]);        \
     return r;                                                                               \
+  }                                                                                         \
+  template <class V, assay::if_vector<V> = 0>                                               \
+  METAL_FUNC V name(assay::element_t<V> x, V y) {                                           \
+    return name(V(x), y);                                                                   \
   }
-#define ASSAY_FLOAT_TEST(name, test)                                                        \
-  METAL_FUNC constexpr bool name(float x) { return test(as_type<uint>(x)); }                \
-  METAL_FUNC constexpr bool name(half x) { return name(float(x)); }                         \
-  METAL_FUNC constexpr bool name(bfloat x) { return name(float(x)); }
 
-#define ASSAY_NAN(u) (((u) & 0x7fffffffu) > 0x7f800000u)
-#define ASSAY_INF(u) (((u) & 0x7fffffffu) == 0x7f800000u)
-#define ASSAY_FINITE(u) (((u) & 0x7f800000u) != 0x7f800000u)
-#define ASSAY_NORMAL(u) (ASSAY_FINITE(u) && ((u) & 0x7f800000u) != 0u)
-#define ASSAY_SIGN(u) (((u) >> 31) != 0u)
+// Functions whose fast way is the precise one: the namespaces name the same function.
+#define ASSAY_FLOAT_1(name)      \
+  ASSAY_FLOAT_1_AS(name, name, 0) \
+  namespace precise {            \
+  using metal::name;             \
+  }                              \
+  namespace fast {               \
+  using metal::name;             \
+  }
+#define ASSAY_FLOAT_2(name)      \
+  ASSAY_FLOAT_2_AS(name, name, 0) \
+  namespace precise {            \
+  using metal::name;             \
+  }                              \
+  namespace fast {               \
+  using metal::name;             \
+  }
+#define ASSAY_TWO_WAYS(each, name)                     \
+  each(name, name, __METAL_MAYBE_FAST_MATH__)          \
+  namespace precise { each(name, name, __METAL_PRECISE_MATH__) } \
+  namespace fast { each(name, name, __METAL_FAST_MATH__) }
 
 namespace metal {
 
-ASSAY_FLOAT_1(acos, acosf)
-ASSAY_FLOAT_1(acosh, acoshf)
-ASSAY_FLOAT_1(asin, asinf)
-ASSAY_FLOAT_1(asinh, asinhf)
-ASSAY_FLOAT_1(atan, atanf)
-ASSAY_FLOAT_1(atanh, atanhf)
-ASSAY_FLOAT_1(ceil, __builtin_ceilf)
-ASSAY_FLOAT_1(cos, cosf)
-ASSAY_FLOAT_1(cosh, coshf)
-ASSAY_FLOAT_1(cospi, assay::cospi)
-ASSAY_FLOAT_1(exp, expf)
-ASSAY_FLOAT_1(exp10, assay::exp10)
-ASSAY_FLOAT_1(exp2, exp2f)
-ASSAY_FLOAT_1(fabs, __builtin_fabsf)
-ASSAY_FLOAT_1(floor, __builtin_floorf)
-ASSAY_FLOAT_1(fract, assay::fract)
-ASSAY_FLOAT_1(log, logf)
-ASSAY_FLOAT_1(log10, log10f)
-ASSAY_FLOAT_1(log2, log2f)
-ASSAY_FLOAT_1(rint, __builtin_rintf)
-ASSAY_FLOAT_1(round, __builtin_roundf)
-ASSAY_FLOAT_1(rsqrt, assay::rsqrt)
-ASSAY_FLOAT_1(saturate, assay::saturate)
-ASSAY_FLOAT_1(sign, assay::sign)
-ASSAY_FLOAT_1(sin, sinf)
-ASSAY_FLOAT_1(sinh, sinhf)
-ASSAY_FLOAT_1(sinpi, assay::sinpi)
-ASSAY_FLOAT_1(sqrt, __builtin_sqrtf)
-ASSAY_FLOAT_1(tan, tanf)
-ASSAY_FLOAT_1(tanh, tanhf)
-ASSAY_FLOAT_1(tanpi, assay::tanpi)
-ASSAY_FLOAT_1(trunc, __builtin_truncf)
+ASSAY_FLOAT_1(acos)
+ASSAY_FLOAT_1(asin)
+ASSAY_FLOAT_1(atan)
+ASSAY_FLOAT_1(ceil)
+ASSAY_FLOAT_1(cos)
+ASSAY_FLOAT_1(cospi)
+ASSAY_FLOAT_1(exp)
+ASSAY_FLOAT_1(exp2)
+ASSAY_FLOAT_1(fabs)
+ASSAY_FLOAT_1(floor)
+ASSAY_FLOAT_1(fract)
+ASSAY_FLOAT_1(log)
+ASSAY_FLOAT_1(log10)
+ASSAY_FLOAT_1(log2)
+ASSAY_FLOAT_1(rint)
+ASSAY_FLOAT_1(round)
+ASSAY_FLOAT_1(rsqrt)
+ASSAY_FLOAT_1(saturate)
+ASSAY_FLOAT_1(sign)
+ASSAY_FLOAT_1(sin)
+ASSAY_FLOAT_1(sinpi)
+ASSAY_FLOAT_1(sqrt)
+ASSAY_FLOAT_1(trunc)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, acosh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, asinh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, atanh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, cosh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, exp10)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, sinh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tan)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tanh)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tanpi)
 
-ASSAY_FLOAT_2(atan2, atan2f)
-ASSAY_FLOAT_2(copysign, assay::copysign)
-ASSAY_FLOAT_2(divide, assay::divide)
-ASSAY_FLOAT_2(fdim, assay::fdim)
-ASSAY_FLOAT_2(fmax, assay::larger)
-ASSAY_FLOAT_2(fmin, assay::smaller)
-ASSAY_FLOAT_2(fmod, fmodf)
-ASSAY_FLOAT_2(pow, powf)
-ASSAY_FLOAT_2(powr, assay::powr)
+ASSAY_FLOAT_2(atan2)
+ASSAY_FLOAT_2(copysign)
+ASSAY_FLOAT_2(fdim)
+ASSAY_FLOAT_2(fmax)
+ASSAY_FLOAT_2(fmin)
+ASSAY_FLOAT_2(fmod)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, divide)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, pow)
+ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, powr)
 
-ASSAY_FLOAT_TEST(isnan, ASSAY_NAN)
-ASSAY_FLOAT_TEST(isinf, ASSAY_INF)
-ASSAY_FLOAT_TEST(isfinite, ASSAY_FINITE)
-ASSAY_FLOAT_TEST(isnormal, ASSAY_NORMAL)
-ASSAY_FLOAT_TEST(signbit, ASSAY_SIGN)
+// Of a half the neighbour is another half.
+METAL_FUNC float nextafter(float x, float y) { return nextafterf(x, y); }
+METAL_FUNC half nextafter(half x, half y) {
+  const float a = float(x), b = float(y);
+  if (assay::is_nan(a) || assay::is_nan(b)) return half(NAN);
+  if (a == b) return y;
+  const ushort u = as_type<ushort>(x);
+  if (a == 0.0f) return as_type<half>(ushort(b > 0.0f ? 0x0001 : 0x8001));
+  return as_type<half>(ushort((b > a) == (a > 0.0f) ? u + 1 : u - 1));
+}
 
 METAL_FUNC float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 METAL_FUNC half fma(half a, half b, half c) {
   return as_type<half>(assay_fma_half(as_type<ushort>(a), as_type<ushort>(b), as_type<ushort>(c)));
 }
-METAL_FUNC bfloat fma(bfloat a, bfloat b, bfloat c) { return bfloat(__builtin_fmaf(float(a), float(b), float(c))); }
-template <class V, assay::if_vector<V> = 0>
-METAL_FUNC V fma(V a, V b, V c) {
-  V r;
-  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = fma(a[i], b[i], c[i]);
-  return r;
-}
 
 METAL_FUNC float ldexp(float x, int k) { return ldexpf(x, k); }
 METAL_FUNC half ldexp(half x, int k) { return half(ldexpf(float(x), k)); }
-METAL_FUNC bfloat ldexp(bfloat x, int k) { return bfloat(ldexpf(float(x), k)); }
-METAL_FUNC float nextafter(float x, float y) { return nextafterf(x, y); }
-
-METAL_FUNC float mix(float x, float y, float a) { return x + (y - x) * a; }
-METAL_FUNC half mix(half x, half y, half a) { return x + (y - x) * a; }
-METAL_FUNC float step(float edge, float x) { return x < edge ? 0.0f : 1.0f; }
-METAL_FUNC float smoothstep(float lo, float hi, float x) {
-  const float t = assay::saturate((x - lo) / (hi - lo));
-  return t * t * (3.0f - 2.0f * t);
+template <class V, class K, assay::if_vector<V> = 0, assay::if_vector<K> = 0>
+METAL_FUNC V ldexp(V x, K k) {
+  V r;
+  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = ldexp(x[i], k[i]);
+  return r;
+}
+METAL_FUNC int ilogb(float x) { return __metal_ilogb(x); }
+METAL_FUNC int ilogb(half x) { return __metal_ilogb(float(x)); }
+METAL_FUNC float frexp(float x, thread int& exponent) { return __metal_frexp(x, &exponent); }
+METAL_FUNC half frexp(half x, thread int& exponent) { return half(__metal_frexp(float(x), &exponent)); }
+METAL_FUNC float modf(float x, thread float& whole) {
+  whole = __builtin_truncf(x);
+  return __builtin_copysignf(__builtin_isinf(x) ? 0.0f : x - whole, x);
+}
+METAL_FUNC half modf(half x, thread half& whole) {
+  whole = half(__builtin_truncf(float(x)));
+  return half(__builtin_copysignf(__builtin_isinf(float(x)) ? 0.0f : float(x) - float(whole), float(x)));
+}
+METAL_FUNC float sincos(float x, thread float& cosine) {
+  cosine = cosf(x);
+  return sinf(x);
+}
+METAL_FUNC half sincos(half x, thread half& cosine) {
+  cosine = half(cosf(float(x)));
+  return half(sinf(float(x)));
 }
 
+#define ASSAY_ELEMENTWISE_3(name)                                                                \
+  template <class V, assay::if_vector<V> = 0>                                                    \
+  METAL_FUNC V name(V x, plain<V> y, plain<V> z) {                                               \
+    V r;                                                                                         \
+    for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i], z[i]);       \
+    return r;                                                                                    \
+  }
+#define ASSAY_FLOAT_3(name)                                                                      \
+  METAL_FUNC float name(float x, float y, float z) { return __metal_##name(x, y, z); }           \
+  METAL_FUNC half name(half x, half y, half z) { return half(__metal_##name(float(x), float(y), float(z))); } \
+  ASSAY_ELEMENTWISE_3(name)
+ASSAY_ELEMENTWISE_3(fma)
+ASSAY_FLOAT_3(fmax3)
+ASSAY_FLOAT_3(fmin3)
+ASSAY_FLOAT_3(fmedian3)
+
+#define ASSAY_BLENDS(T)                                                                          \
+  METAL_FUNC T mix(T x, T y, T a) { return x + (y - x) * a; }                                    \
+  METAL_FUNC T step(T edge, T x) { return x < edge ? T(0) : T(1); }                              \
+  METAL_FUNC T smoothstep(T lo, T hi, T x) {                                                     \
+    const T t = saturate((x - lo) / (hi - lo));                                                  \
+    return t * t * (T(3) - T(2) * t);                                                            \
+  }
+ASSAY_BLENDS(float)
+ASSAY_BLENDS(half)
+#undef ASSAY_BLENDS
+ASSAY_ELEMENTWISE_3(mix)
+ASSAY_ELEMENTWISE_3(smoothstep)
 template <class V, assay::if_vector<V> = 0>
-METAL_FUNC assay::element_t<V> dot(V a, V b) {
-  assay::element_t<V> sum = a[0] * b[0];
-  for (int i = 1; i < assay::vector_traits<V>::size; i++) sum = a[i] * b[i] + sum;
-  return sum;
+METAL_FUNC V step(V edge, V x) {
+  V r;
+  for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = step(edge[i], x[i]);
+  return r;
 }
 
-// Both namespaces name the same functions: math_mode is "safe", where the plain names are the precise ones.
 namespace precise {
-using namespace metal;
-}
+using metal::fma;
+using metal::fmax3;
+using metal::fmedian3;
+using metal::fmin3;
+using metal::frexp;
+using metal::ldexp;
+using metal::mix;
+using metal::nextafter;
+using metal::sincos;
+}  // namespace precise
 namespace fast {
-using namespace metal;
-METAL_FUNC float tanh(float x) { return assay::fast_tanh(x); }
+using metal::fma;
+using metal::fmax3;
+using metal::fmedian3;
+using metal::fmin3;
+using metal::frexp;
+using metal::ldexp;
+using metal::mix;
+using metal::nextafter;
+using metal::sincos;
 }  // namespace fast
 
 }  // namespace metal
+
+#undef ASSAY_FLOAT_1
+#undef ASSAY_FLOAT_2
+#undef ASSAY_FLOAT_3
+#undef ASSAY_FLOAT_1_AS
+#undef ASSAY_FLOAT_2_AS
+#undef ASSAY_TWO_WAYS

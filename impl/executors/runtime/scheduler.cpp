@@ -394,6 +394,8 @@ u32 assay_launch(Launch* launch) {
 
 Lane* assay_lane() { return engine->letter_box; }
 
+u32 assay_lane_index() { return engine->lane; }
+
 void* assay_arena() { return engine->arena; }
 
 u32 assay_simd_order() { return engine->launch->simd_order; }

@@ -9,6 +9,7 @@
 
 extern "C" {
 assay::Lane* assay_lane();
+uint assay_lane_index();
 void* assay_arena();
 void assay_simdgroup(int site, void (*complete)(assay::Lane*, uint));
 void assay_barrier(int site);
@@ -117,7 +118,8 @@ METAL_FUNC T garbage(bool seen) {
 
 constexpr __constant uint kOwn = 64;
 
-enum Route { kDown, kUp, kXor, kIndex, kRotateDown, kRotateUp, kQuadDown, kQuadUp, kQuadXor, kQuadIndex };
+enum Route { kDown, kUp, kXor, kIndex, kRotateDown, kRotateUp, kQuadDown, kQuadUp, kQuadXor, kQuadIndex,
+             kQuadRotateDown, kQuadRotateUp };
 
 METAL_FUNC constexpr uint source(Route route, uint lane, uint argument) {
   const uint base = lane & ~3u, quad = lane & 3u;
@@ -132,6 +134,8 @@ METAL_FUNC constexpr uint source(Route route, uint lane, uint argument) {
     case kQuadUp: return argument <= quad ? lane - argument : kOwn;
     case kQuadXor: return (quad ^ argument) < 4u ? base + (quad ^ argument) : kOwn;
     case kQuadIndex: return argument < 4u ? base + argument : kOwn;
+    case kQuadRotateDown: return base + ((quad + argument) & 3u);
+    case kQuadRotateUp: return base + ((quad - argument) & 3u);
   }
   return kOwn;
 }

@@ -11,13 +11,14 @@
 #define METAL_FUNC inline __attribute__((always_inline))
 #define __METAL__ 1
 #define __METAL_VERSION__ 320
+#define __HAVE_BFLOAT__ 1
 
 // Names that are free in Metal and keywords in OpenCL.
 #define global global_
 #define local local_
 #define generic generic_
-#define uniform uniform_
 #define pipe pipe_
+#define kernel kernel_
 #define read_only read_only_
 #define write_only write_only_
 #define read_write read_write_
@@ -75,6 +76,7 @@ template <class T, T v>
 struct integral_constant {
   static constexpr __constant T value = v;
   typedef T value_type;
+  typedef integral_constant type;
   constexpr operator T() const { return v; }
 };
 typedef integral_constant<bool, true> true_type;
@@ -108,14 +110,6 @@ template <class A, class B>
 constexpr __constant bool is_convertible_v = __is_convertible(A, B);
 template <class A, class B>
 struct is_convertible : integral_constant<bool, __is_convertible(A, B)> {};
-template <class T>
-constexpr __constant bool is_integral_v = __is_integral(T);
-template <class T>
-struct is_integral : integral_constant<bool, __is_integral(T)> {};
-template <class T>
-constexpr __constant bool is_signed_v = __is_signed(T);
-template <class T>
-constexpr __constant bool is_unsigned_v = __is_unsigned(T);
 
 template <class T>
 struct remove_reference {
@@ -126,7 +120,120 @@ using remove_reference_t = __remove_reference_t(T);
 template <class T>
 using remove_cv_t = __remove_cv(T);
 template <class T>
+using remove_const_t = __remove_const(T);
+template <class T>
+using remove_volatile_t = __remove_volatile(T);
+template <class T>
 using decay_t = __decay(T);
+template <class T>
+struct remove_addrspace {
+  typedef T type;
+};
+#define ASSAY_SPACE(space)              \
+  template <class T>                    \
+  struct remove_addrspace<space T> {    \
+    typedef T type;                     \
+  };                                    \
+  template <class T>                    \
+  struct remove_addrspace<const space T> { \
+    typedef const T type;               \
+  };
+ASSAY_SPACE(__global)
+ASSAY_SPACE(__constant)
+ASSAY_SPACE(__local)
+ASSAY_SPACE(__private)
+ASSAY_SPACE(__generic)
+#undef ASSAY_SPACE
+template <class T>
+using remove_addrspace_t = typename remove_addrspace<T>::type;
+template <class T>
+using underlying_type_t = __underlying_type(T);
+template <class T>
+using make_unsigned_t = __make_unsigned(T);
+template <class T>
+using make_signed_t = __make_signed(T);
+
+template <bool b>
+using bool_constant = integral_constant<bool, b>;
+template <class... B>
+struct _disjunction : bool_constant<(false || ... || B::value)> {};
+template <class... B>
+struct _conjunction : bool_constant<(true && ... && B::value)> {};
+template <class B>
+struct _negation : bool_constant<!B::value> {};
+template <class... B>
+using disjunction = _disjunction<B...>;
+template <class... B>
+using conjunction = _conjunction<B...>;
+template <class B>
+using negation = _negation<B>;
+
+#define ASSAY_TRAIT(name, test)                  \
+  template <class T>                             \
+  constexpr __constant bool name##_v = test(T);  \
+  template <class T>                             \
+  struct name : bool_constant<test(T)> {};
+ASSAY_TRAIT(is_integral, __is_integral)
+ASSAY_TRAIT(is_signed, __is_signed)
+ASSAY_TRAIT(is_unsigned, __is_unsigned)
+ASSAY_TRAIT(is_const, __is_const)
+ASSAY_TRAIT(is_volatile, __is_volatile)
+ASSAY_TRAIT(is_pointer, __is_pointer)
+ASSAY_TRAIT(is_reference, __is_reference)
+ASSAY_TRAIT(is_array, __is_array)
+ASSAY_TRAIT(is_enum, __is_enum)
+ASSAY_TRAIT(is_class, __is_class)
+ASSAY_TRAIT(is_union, __is_union)
+ASSAY_TRAIT(is_void, __is_void)
+ASSAY_TRAIT(is_function, __is_function)
+ASSAY_TRAIT(is_trivially_copyable, __is_trivially_copyable)
+#undef ASSAY_TRAIT
+template <class A, class B>
+constexpr __constant bool is_base_of_v = __is_base_of(A, B);
+
+// bfloat, a class here, is added where it is defined.
+template <class T>
+constexpr __constant bool is_floating_point_v = __is_floating_point(T);
+template <class T>
+struct is_floating_point : bool_constant<is_floating_point_v<T>> {};
+template <class T>
+constexpr __constant bool is_arithmetic_v = __is_integral(T) || is_floating_point_v<T>;
+template <class T>
+struct is_arithmetic : bool_constant<is_arithmetic_v<T>> {};
+template <class T>
+constexpr __constant bool is_scalar_v = is_arithmetic_v<T> || __is_enum(T) || __is_pointer(T);
+
+template <class T>
+constexpr __constant bool is_trivial_v = __is_trivially_copyable(T);
+template <class T>
+T declval();
+
+template <class T, size_t N>
+struct array {
+  T elements[N];
+#define ASSAY_SPACE(space)                                              \
+  space T& operator[](size_t i) space { return elements[i]; }           \
+  const space T& operator[](size_t i) const space { return elements[i]; } \
+  constexpr size_t size() const space { return N; }
+  ASSAY_SPACE(__private)
+  ASSAY_SPACE(__global)
+  ASSAY_SPACE(__local)
+#undef ASSAY_SPACE
+  const __constant T& operator[](size_t i) const __constant { return elements[i]; }
+  constexpr size_t size() const __constant { return N; }
+};
+
+// A value that is the same in every thread; here it is a value.
+template <class T>
+using uniform = T;
+template <class T>
+constexpr T make_uniform(T v) {
+  return v;
+}
+template <class T>
+constexpr bool is_uniform(T) {
+  return true;
+}
 
 // A parameter that takes no part in deduction.
 template <class T>
@@ -137,6 +244,25 @@ template <class T>
 using plain = typename type_identity<T>::type;
 
 }  // namespace metal
+
+// A function constant is a constant where its value was given (by `#define ASSAY_FUNCTION_CONSTANT_<index> , value`, see
+// translation.py), and an error where code that is kept needs it otherwise.
+#define ASSAY_FUNCTION_CONSTANT(type, name, index) ASSAY_GIVEN_OR_NOT(type, name, index, ASSAY_FUNCTION_CONSTANT_##index)
+#define ASSAY_GIVEN_OR_NOT(type, name, index, ...) \
+  ASSAY_THIRD(__VA_ARGS__, ASSAY_GIVEN, ASSAY_NOT_GIVEN)(type, name, index, __VA_ARGS__)
+#define ASSAY_THIRD(first, second, third, ...) third
+#define ASSAY_GIVEN(type, name, index, nothing, value) \
+  static constexpr __constant type name = value;       \
+  static constexpr __constant bool assay_given_##name = true
+#define ASSAY_NOT_GIVEN(type, name, index, ...)                                                                    \
+  type assay_missing_##name()                                                                                      \
+      __attribute__((error("function constant " #index " (" #name ") has no value: give it one, see docs/language.md"))); \
+  struct assay_lacking_##name {                                                                                    \
+    operator type() const __constant { return assay_missing_##name(); }                                            \
+  };                                                                                                               \
+  static constexpr __constant assay_lacking_##name name = {};                                                      \
+  static constexpr __constant bool assay_given_##name = false
+#define is_function_constant_defined(name) assay_given_##name
 
 // A cast that keeps the bits.
 template <class To, class From>

@@ -1,4 +1,5 @@
-// Metal's vectors. Arithmetic ones are clang's ext vectors, with their swizzles; a vector of bfloat is a struct.
+// Metal's vectors. Arithmetic ones are clang's ext vectors, with their swizzles; vectors of bfloat and of bool are structs,
+// whose elements are read and written one by one or by an index.
 #pragma once
 
 #include "bfloat.h"
@@ -7,18 +8,8 @@ namespace assay {
 
 template <int N>
 struct bfloat_vector;
-template <>
-struct bfloat_vector<2> {
-  bfloat x, y;
-};
-template <>
-struct bfloat_vector<3> {
-  bfloat x, y, z, padding;
-};
-template <>
-struct bfloat_vector<4> {
-  bfloat x, y, z, w;
-};
+template <int N>
+struct bool_vector;
 
 template <class T, int N>
 struct vector_of {
@@ -28,36 +19,97 @@ template <int N>
 struct vector_of<bfloat, N> {
   typedef bfloat_vector<N> type;
 };
+template <int N>
+struct vector_of<bool, N> {
+  typedef bool_vector<N> type;
+};
+
+// The vectors of clang alone, in a form that templates deduce from.
+template <class T, int N>
+using native = T __attribute__((ext_vector_type(N)));
 
 template <class T>
 struct vector_traits {
   typedef T element;
   static constexpr __constant int size = 1;
   static constexpr __constant bool is_vector = false;
+  static constexpr __constant bool is_native = false;
 };
-template <class T, int N>
-struct vector_traits<T __attribute__((ext_vector_type(N)))> {
+template <class T, int N, bool native = true>
+struct traits_of_vector {
   typedef T element;
   static constexpr __constant int size = N;
   static constexpr __constant bool is_vector = true;
+  static constexpr __constant bool is_native = native;
 };
+template <class T, int N>
+struct vector_traits<T __attribute__((ext_vector_type(N)))> : traits_of_vector<T, N> {};
 template <int N>
-struct vector_traits<bfloat_vector<N>> {
-  typedef bfloat element;
-  static constexpr __constant int size = N;
-  static constexpr __constant bool is_vector = true;
-};
+struct vector_traits<bfloat_vector<N>> : traits_of_vector<bfloat, N, false> {};
+template <int N>
+struct vector_traits<bool_vector<N>> : traits_of_vector<bool, N, false> {};
 
 template <class V>
 using element_t = typename vector_traits<V>::element;
 template <class V>
-using if_vector = metal::enable_if_t<vector_traits<V>::is_vector && !metal::is_same_v<element_t<V>, bfloat>, int>;
+using if_vector = metal::enable_if_t<vector_traits<V>::is_native, int>;
+template <class V>
+using if_any_vector = metal::enable_if_t<vector_traits<V>::is_vector, int>;
+
+#define ASSAY_INDEX(T, space)                                                       \
+  space T& operator[](int i) space { return *((space T*)&this->x + i); }            \
+  constexpr T operator[](int i) const space { return *((const space T*)&this->x + i); }
+#define ASSAY_INDICES(T) \
+  ASSAY_INDEX(T, __private) \
+  ASSAY_INDEX(T, __global) \
+  ASSAY_INDEX(T, __local) \
+  constexpr T operator[](int i) const __constant { return *((const __constant T*)&this->x + i); }
+
+template <>
+struct __attribute__((aligned(4))) bfloat_vector<2> {
+  bfloat x, y;
+  ASSAY_INDICES(bfloat)
+};
+template <>
+struct __attribute__((aligned(8))) bfloat_vector<3> {
+  bfloat x, y, z, padding;
+  ASSAY_INDICES(bfloat)
+};
+template <>
+struct __attribute__((aligned(8))) bfloat_vector<4> {
+  bfloat x, y, z, w;
+  ASSAY_INDICES(bfloat)
+};
+
+// A comparison of vectors is a vector of integers, 1 or 0, which converts to one of bool.
+#define ASSAY_BOOL_VECTOR(n, members, ...)                                                                     \
+  template <>                                                                                                  \
+  struct __attribute__((aligned(n == 3 ? 4 : n))) bool_vector<n> {                                             \
+    bool members;                                                                                              \
+    bool_vector() = default;                                                                                   \
+    constexpr bool_vector(const bool_vector&) = default;                                                       \
+    template <class V, if_vector<V> = 0>                                                                       \
+    bool_vector(V v) : bool_vector() {                                                                         \
+      static_assert(vector_traits<V>::size == n, "a vector is made of one of the same size");                  \
+      for (int i = 0; i < n; i++) (&this->x)[i] = v[i] != 0;                                                   \
+    }                                                                                                          \
+    __VA_ARGS__                                                                                                \
+    ASSAY_INDICES(bool)                                                                                        \
+  };
+#define ASSAY_LIST(...) __VA_ARGS__
+ASSAY_BOOL_VECTOR(2, ASSAY_LIST(x, y), constexpr bool_vector(bool a, bool b) : x(a), y(b) {})
+ASSAY_BOOL_VECTOR(3, ASSAY_LIST(x, y, z), constexpr bool_vector(bool a, bool b, bool c) : x(a), y(b), z(c) {})
+ASSAY_BOOL_VECTOR(4, ASSAY_LIST(x, y, z, w),
+                  constexpr bool_vector(bool a, bool b, bool c, bool d) : x(a), y(b), z(c), w(d) {})
+#undef ASSAY_BOOL_VECTOR
+#undef ASSAY_INDEX
+#undef ASSAY_INDICES
 
 template <class V>
 METAL_FUNC element_t<V> get(V v, int i) {
   if constexpr (!vector_traits<V>::is_vector)
     return v;
-  else if constexpr (metal::is_same_v<element_t<V>, bfloat>)
+  else if constexpr (!vector_traits<V>::is_native)
     return (&v.x)[i];
   else
     return v[i];
@@ -65,7 +117,7 @@ METAL_FUNC element_t<V> get(V v, int i) {
 
 template <class V>
 METAL_FUNC void put(__private V& v, int i, element_t<V> e) {
-  if constexpr (metal::is_same_v<element_t<V>, bfloat>)
+  if constexpr (!vector_traits<V>::is_native)
     (&v.x)[i] = e;
   else
     v[i] = e;
@@ -79,14 +131,21 @@ METAL_FUNC int append(__private V& v, int at, A a) {
 
 template <class V, class A>
 METAL_FUNC V construct(A a) {
-  V v;
-  if constexpr (vector_traits<A>::is_vector) {
+  if constexpr (metal::is_same_v<V, A>) {
+    return a;
+  } else if constexpr (vector_traits<A>::is_vector) {
+    V v;
     static_assert(vector_traits<A>::size == vector_traits<V>::size, "a vector is made of one of the same size");
     append(v, 0, a);
+    return v;
+  } else if constexpr (!metal::is_arithmetic_v<A> && __is_convertible(A, V)) {
+    // A class that converts to this vector, such as MLX's complex numbers.
+    return static_cast<V>(a);
   } else {
+    V v;
     for (int i = 0; i < vector_traits<V>::size; i++) put(v, i, static_cast<element_t<V>>(a));
+    return v;
   }
-  return v;
 }
 
 template <class V, class A, class B, class... More>
@@ -101,6 +160,88 @@ METAL_FUNC V construct(A a, B b, More... more) {
   return v;
 }
 
+// `Name(...)` where Name is an alias: a vector is constructed, anything else as it stands.
+template <class T, class... A>
+METAL_FUNC T make(A... a) {
+  if constexpr (!vector_traits<T>::is_vector)
+    return T(a...);
+  else if constexpr (sizeof...(A) == 0)
+    return T{};
+  else
+    return construct<T>(a...);
+}
+
+#define ASSAY_BFLOAT_VECTOR(op)                                                                    \
+  template <int N>                                                                                 \
+  METAL_FUNC bfloat_vector<N> operator op(bfloat_vector<N> a, bfloat_vector<N> b) {                \
+    for (int i = 0; i < N; i++) (&a.x)[i] = (&a.x)[i] op (&b.x)[i];                                \
+    return a;                                                                                      \
+  }                                                                                                \
+  template <int N>                                                                                 \
+  METAL_FUNC bfloat_vector<N> operator op(bfloat_vector<N> a, bfloat b) {                          \
+    return a op construct<bfloat_vector<N>>(b);                                                    \
+  }                                                                                                \
+  template <int N>                                                                                 \
+  METAL_FUNC bfloat_vector<N> operator op(bfloat a, bfloat_vector<N> b) {                          \
+    return construct<bfloat_vector<N>>(a) op b;                                                    \
+  }                                                                                                \
+  template <int N, class B>                                                                        \
+  METAL_FUNC __private bfloat_vector<N>& operator op##=(__private bfloat_vector<N>& a, B b) {      \
+    return a = a op b;                                                                             \
+  }
+ASSAY_BFLOAT_VECTOR(+)
+ASSAY_BFLOAT_VECTOR(-)
+ASSAY_BFLOAT_VECTOR(*)
+ASSAY_BFLOAT_VECTOR(/)
+#undef ASSAY_BFLOAT_VECTOR
+template <int N>
+METAL_FUNC bfloat_vector<N> operator-(bfloat_vector<N> a) {
+  for (int i = 0; i < N; i++) (&a.x)[i] = -(&a.x)[i];
+  return a;
+}
+#define ASSAY_BFLOAT_COMPARISON(op)                                                                \
+  template <int N>                                                                                 \
+  METAL_FUNC bool_vector<N> operator op(bfloat_vector<N> a, bfloat_vector<N> b) {                  \
+    bool_vector<N> r;                                                                              \
+    for (int i = 0; i < N; i++) (&r.x)[i] = (&a.x)[i] op (&b.x)[i];                                \
+    return r;                                                                                      \
+  }
+ASSAY_BFLOAT_COMPARISON(<)
+ASSAY_BFLOAT_COMPARISON(>)
+ASSAY_BFLOAT_COMPARISON(<=)
+ASSAY_BFLOAT_COMPARISON(>=)
+ASSAY_BFLOAT_COMPARISON(==)
+ASSAY_BFLOAT_COMPARISON(!=)
+#undef ASSAY_BFLOAT_COMPARISON
+
+#define ASSAY_BOOL_VECTOR(op)                                                                      \
+  template <int N>                                                                                 \
+  METAL_FUNC bool_vector<N> operator op(bool_vector<N> a, bool_vector<N> b) {                      \
+    for (int i = 0; i < N; i++) (&a.x)[i] = (&a.x)[i] op (&b.x)[i];                                \
+    return a;                                                                                      \
+  }                                                                                                \
+  template <int N, class V, if_vector<V> = 0>                                                      \
+  METAL_FUNC bool_vector<N> operator op(bool_vector<N> a, V b) {                                   \
+    return a op bool_vector<N>(b);                                                                 \
+  }                                                                                                \
+  template <int N, class V, if_vector<V> = 0>                                                      \
+  METAL_FUNC bool_vector<N> operator op(V a, bool_vector<N> b) {                                   \
+    return bool_vector<N>(a) op b;                                                                 \
+  }
+ASSAY_BOOL_VECTOR(&)
+ASSAY_BOOL_VECTOR(|)
+ASSAY_BOOL_VECTOR(^)
+ASSAY_BOOL_VECTOR(&&)
+ASSAY_BOOL_VECTOR(||)
+ASSAY_BOOL_VECTOR(==)
+ASSAY_BOOL_VECTOR(!=)
+#undef ASSAY_BOOL_VECTOR
+template <int N>
+METAL_FUNC bool_vector<N> operator!(bool_vector<N> a) {
+  for (int i = 0; i < N; i++) (&a.x)[i] = !(&a.x)[i];
+  return a;
+}
+
 }  // namespace assay
 
 namespace metal {
@@ -110,10 +251,7 @@ using vec = typename assay::vector_of<T, N>::type;
 
 template <class T, int N, class... A>
 METAL_FUNC vec<T, N> make_vec(A... a) {
-  if constexpr (sizeof...(A) == 0)
-    return vec<T, N>{};
-  else
-    return assay::construct<vec<T, N>>(a...);
+  return assay::make<vec<T, N>>(a...);
 }
 
 }  // namespace metal
@@ -139,22 +277,9 @@ ASSAY_VECTORS(ulong)
 ASSAY_VECTORS(half)
 ASSAY_VECTORS(float)
 ASSAY_VECTORS(bfloat)
+ASSAY_VECTORS(bool)
 #undef ASSAY_VECTORS
 #undef ASSAY_VECTOR
-
-// Packed vectors have their element's alignment. A packed vector of three would need other code in clang: not offered.
-#define ASSAY_PACKED(type)                                                                           \
-  typedef type packed_##type##2 __attribute__((ext_vector_type(2), aligned(sizeof(type))));          \
-  typedef type packed_##type##4 __attribute__((ext_vector_type(4), aligned(sizeof(type))));
-ASSAY_PACKED(char)
-ASSAY_PACKED(uchar)
-ASSAY_PACKED(short)
-ASSAY_PACKED(ushort)
-ASSAY_PACKED(int)
-ASSAY_PACKED(uint)
-ASSAY_PACKED(half)
-ASSAY_PACKED(float)
-#undef ASSAY_PACKED
 
 namespace metal {
 using ::bfloat;

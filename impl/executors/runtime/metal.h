@@ -1,0 +1,11 @@
+// Metal's standard library, as far as kernels use it. Whatever of it a header includes, all of it is there.
+#pragma once
+
+#include "atomics.h"
+#include "collectives.h"
+#include "logging.h"
+#include "matrices.h"
+#include "packing.h"
+#include "simdgroup_matrix.h"
+
+using namespace metal;
