@@ -17,6 +17,9 @@ from mlx_assay.impl.executors.checker.finding import Place
 from mlx_assay.impl.executors.signature import Definition
 
 LONGEST_LINE = 500
+_DECLARED = re.compile(r"\b(?!return\b|else\b|case\b)[A-Za-z_]\w*[\s*&]+$")
+_ASSIGNED = re.compile(r"\s*(?:(?:[-+*/%|&^]|<<|>>)?=(?!=)|\+\+|--)")
+_STORED = re.compile(r"\s*=(?!=)")
 _FOLDER = os.getcwd()
 _OURS = tuple(
     os.path.join(str(Path(__file__).parents[2]), *parts) + os.sep
@@ -118,16 +121,25 @@ def meant(text: str, statement: str, array: str, how: str) -> tuple[int, int]:
     statement = statement.strip()
     at = text.find(statement) if statement else -1
     begin, end = (at, at + len(statement)) if at >= 0 else _whole(text)
-    if array:
-        pattern = rf"(?<![\w.]){re.escape(array)}\s*(?=[\[(.]|\W|$)"
-        found = [match for match in re.finditer(pattern, text[begin:end]) if match[0]]
-        if len(found) > 1:
-            # In `a[i] = a[j]` what is written stands on the left.
-            found = [found[0]] if "write" in how else [found[-1]] if how == "read" else []
-        if found:
-            name = found[0][0].rstrip()
-            return begin + found[0].start(), begin + _closed(text[begin:end], found[0].start() + len(name))
+    found = _accesses(text[begin:end], array, how) if array else []
+    if len(found) == 1:
+        return begin + found[0][0], begin + found[0][1]
     return begin, end
+
+
+def _accesses(code: str, array: str, how: str) -> list[tuple[int, int]]:
+    """Begin and end of the one place where an array is accessed so; none, or several, where it cannot be told."""
+    found = []
+    for match in re.finditer(rf"(?<![\w.]){re.escape(array)}(?!\w)", code):
+        if not _DECLARED.search(code[: match.start()]):
+            found.append((match.start(), _closed(code, match.end())))
+    written = [span for span in found if _ASSIGNED.match(code, span[1])]
+    if "write" in how:
+        # What is given to an atomic function, or by a pointer, is not assigned to.
+        return written[:1] or found
+    if how == "read":
+        return [span for span in found if not _STORED.match(code, span[1])][-1:]
+    return found
 
 
 def _whole(text: str) -> tuple[int, int]:
