@@ -22,10 +22,8 @@ def consequences(kinds: Iterable[str]) -> set[Kind]:
     """Kinds that have no line of their own and follow from these faults."""
     found: set[Kind] = set()
     for kind in kinds:
-        if kind in _ORDERLESS:
+        if kind in _ORDERLESS | _VALUELESS:
             found |= _DEPENDENCES
-        if kind in _VALUELESS:
-            found |= {Kind.DEPENDS_ON_GARBAGE}
         if kind in _STOPPED:
             found |= {*_DEPENDENCES, Kind.UNWRITTEN}
     return found
