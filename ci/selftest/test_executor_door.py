@@ -247,7 +247,9 @@ def test_a_warm_cache_on_disk_tells_kernels_apart(tmp_path: Path, monkeypatch: p
         ).stdout.strip()
 
     assert [run("a[0] * 2"), run("a[0] + 100"), run("a[0] * 2")] == ["2.0", "101.0", "2.0"]
-    assert len(list((tmp_path / "compiled").iterdir())) in (5, 6), "the scheduler, two kernels, the prelude twice, perhaps a lock"
+    assert len(list((tmp_path / "compiled").iterdir())) in (5, 6), (
+        "the scheduler, two kernels, the prelude twice, perhaps a lock"
+    )
 
 
 def test_sixteen_threads_compile_sixteen_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

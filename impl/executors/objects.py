@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mlx_assay.impl.executors import division
 from mlx_assay.impl.executors.cache import CacheError, kept
+from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.toolchain import (
     DENORMAL_FLAGS,
@@ -51,7 +53,9 @@ class Library:
 
 @cache
 def _runtime_digest() -> str:
-    digest = hashlib.sha256(Path(__file__).read_bytes())
+    digest = hashlib.sha256()
+    for source in (__file__, division.__file__):
+        digest.update(Path(source).read_bytes())
     for path in sorted(p for p in RUNTIME.iterdir() if p.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -171,7 +175,7 @@ def _compile_kernel(
     compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
 ) -> None:
     ir = source.with_suffix(".ll")
-    text = unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines)))
+    text = untrapped(unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines))))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))

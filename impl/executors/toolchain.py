@@ -29,7 +29,7 @@ _LANGUAGE = (
 KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),
     *("-Xclang", "-cl-ext=" + ",".join(f"+{feature}" for feature in _LANGUAGE)),
-    "-ffp-contract=on",
+    *("-ffp-contract=on", "-fstack-clash-protection"),
     *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno"),
     *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5"),
 )

@@ -13,6 +13,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import msgspec
 
+from mlx_assay.impl.executors import division
 from mlx_assay.impl.executors.apple import lowering, runtime
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.program import Constant, Program, disassemble
@@ -42,7 +43,7 @@ class Compiled(msgspec.Struct, frozen=True):
 def _sources() -> str:
     """What the lowering is made of."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in (Path(division.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -17,6 +17,7 @@ from mlx_assay.impl.executors.apple.layout import Layout
 from mlx_assay.impl.executors.apple.program import Program
 from mlx_assay.impl.executors.apple.types import parse
 from mlx_assay.impl.executors.binding import Argument
+from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.launch import MAX_THREADGROUP_BYTES
 
@@ -243,7 +244,7 @@ def lower(program: Program, constants: Mapping[str, bool | int | float], layout:
     parts.append(_entry(program, layout))
     present = {m[1] for m in re.finditer(r"^declare [^\n]*@([\w.]+)\(", text, re.M)}
     needs = {n for n in needs if (m := re.search(r"@([\w.]+)\(", n)) and m[1] not in present}
-    whole = "\n".join([text, *sorted(needs), *parts])
+    whole = untrapped("\n".join([text, *sorted(needs), *parts]))
     return Lowered(
         text=whole if fidelity.flushes else whole.replace(FLUSHED, KEPT),
         threadgroup_bytes=threadgroup.bytes,

@@ -12,6 +12,7 @@ import msgspec
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.checker import definitions, instructions, instrumentation, places, pointers, variables
+from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
 
 _MODULES = (definitions, instructions, instrumentation, places, pointers, variables)
@@ -67,7 +68,7 @@ def _compile(source: Path, output: Path) -> None:
         [(o.name, o.type, o.private) for o in found.objects],
         {int(number): name for name, number in _ARRAY.findall(source.read_text())},
     )
-    text = objects.unaligned(found.ir) + _constant("assay_meaning", msgspec.json.encode(meaning))
+    text = untrapped(objects.unaligned(found.ir)) + _constant("assay_meaning", msgspec.json.encode(meaning))
     if fidelity.current().contraction == "off":
         text = objects.uncontracted(text)
     ir = source.with_suffix(".checked.ll")
