@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console
@@ -165,7 +164,8 @@ def sensitivities(report: CheckReport) -> Iterator[Text]:
 
 def _table(kernel: Kernel) -> Iterator[Text]:
     rows = [_row(one) for one in kernel.sensitivity if one.differing]
-    still = [switch for switch, ones in _by_switch(kernel.sensitivity) if not any(one.differing for one in ones)]
+    moving = {one.switch for one in kernel.sensitivity if one.differing}
+    still = dict.fromkeys(one.switch for one in kernel.sensitivity if one.switch not in moving)
     if rows:
         head = ("output", "switch", "value", "elements that differ", "first")
         widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
@@ -173,12 +173,6 @@ def _table(kernel: Kernel) -> Iterator[Text]:
             yield Text("  " + "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip())
     if still:
         yield Text(f"  depends in no bit on: {', '.join(still)}")
-
-
-def _by_switch(ones: Sequence[Sensitivity]) -> Iterator[tuple[str, list[Sensitivity]]]:
-    key: Callable[[Sensitivity], str] = lambda one: one.switch  # noqa: E731
-    for switch, group in groupby(sorted(ones, key=key), key):
-        yield switch, list(group)
 
 
 def _row(one: Sensitivity) -> tuple[str, ...]:
