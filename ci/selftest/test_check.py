@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -99,6 +103,12 @@ ENDINGS = {
         "IndexError",
     ),
     "reads standard input": Ending("launch(sound); input()  # mark", EXIT_INCOMPLETE, "exception", "EOFError"),
+    "floods the channel": Ending(
+        "import os; launch(sound)\nfor n in range(3, 40):\n  try: os.write(n, b'x' * 2**20)\n  except OSError: pass",
+        EXIT_INCOMPLETE,
+        "channel",
+        "a line of more than",
+    ),
     "writes to the channel": Ending(
         "import os; launch(sound)\nfor n in range(3, 40):\n  try: os.write(n, b'{}\\n')\n  except OSError: pass",
         EXIT_INCOMPLETE,
@@ -151,6 +161,69 @@ def test_what_outlives_the_last_line_is_watched(checked: Call) -> None:
     )
     assert done.code == EXIT_CONFORMS, done.err
     assert done.report.totals.launches == 2
+
+
+FATAL = '''
+launch(make("threadgroup int t[64]; uint i = thread_position_in_grid.x; t[i] = i; y[i] = t[63 - i];", "racy"))
+endless = make("""
+  int n = x[0] + 1;
+  while (n != 0) n = n * 3 | 1;
+  y[0] = n;
+""", "endless")
+launch(endless, 1)
+deep = mx.fast.metal_kernel(
+    name="deep", input_names=["x"], output_names=["y"], source="y[0] = depth(x[0] + 1);",
+    header="int depth(int n) { volatile int a[64]; a[n & 63] = n; return n ? depth(n + 1) + a[n & 31] : 0; }",
+)
+launch(deep, 1)
+launch(make("uint i = thread_position_in_grid.x; y[i] = x[i + 1];", "late"))
+print("reached the end")
+'''
+
+
+def test_kernels_that_hang_or_crash_are_findings_and_the_next_ones_run(checked: Call, tmp_path: Path) -> None:
+    done = checked(FATAL, "--launch-limit", "1", "--schedules", "in-order")
+    kernels = done.report.kernels
+    kinds = {(kernels[finding.kernel].name, finding.kind) for finding in done.report.findings}
+    assert {("racy", "race"), ("endless", "hang"), ("deep", "crash"), ("late", "out-of-bounds")} <= kinds
+    assert (done.code, done.report.complete, done.report.problems) == (EXIT_DIFFERS, True, [])
+    hang = next(finding for finding in done.report.findings if finding.kind == "hang")
+    assert hang.location is not None
+    assert (hang.location.file, hang.location.line) == ("script.py", line_of(tmp_path, "while (n != 0)"))
+    crash = next(finding for finding in done.report.findings if finding.kind == "crash")
+    assert "SIGSEGV" in crash.message or "SIGBUS" in crash.message
+    assert done.err.count("reached the end") == 1
+    assert "the script runs again without kernel deep" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_check_tells_what_was_found(tmp_path: Path, number: signal.Signals) -> None:
+    script = "launch(make('uint i = thread_position_in_grid.x; y[i] = x[i + 1];'))\nprint('found', flush=True)\n"
+    (tmp_path / "script.py").write_text(
+        f"{KERNEL}{script}import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(300)"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "mlx_assay.conformance.cli", "check", "script.py", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stdout is not None
+    assert run.stderr is not None
+    try:
+        assert run.stderr.readline() == "found\n"
+        child = int(run.stderr.readline())
+        run.send_signal(number)
+        out, _ = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    report = decode(out.encode())
+    assert (run.returncode, [problem.what for problem in report.problems]) == (EXIT_DIFFERS, ["interrupted"])
+    assert "out-of-bounds" in {finding.kind for finding in report.findings}
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
 
 
 def test_a_kernel_that_does_not_compile_is_a_finding_at_its_line(checked: Call, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ WARNING = race(kind="exit-before-barrier", severity=Severity.WARNING, message="t
 def report(*findings: Diagnostic, **options: Any) -> CheckReport:
     ledger = Ledger(asked("sums.py", **options))
     for number, name in enumerate(("row_sum", "other")):
-        ledger.hear(Defined(name, Location(file="sums.py", line=11, text="  x;"), True, []))
+        ledger.hear(Defined(name, name, Location(file="sums.py", line=11, text="  x;"), True, []))
         ledger.hear(Launched(number, 1))
         ledger.hear(Returned(1))
     for number, finding in enumerate(findings):
@@ -161,7 +161,7 @@ def test_findings_read_like_a_compilers() -> None:
         "sums.py:40:1: error: 2 elements are never written [unwritten-output]",
         "   40 | (z,) = g(",
         "      | ^~~~~~~~",
-        "  note: in kernel 'other', array 'y'",
+        "sums.py:11:1: note: in kernel 'other', array 'y'",
     ]
 
 
@@ -255,7 +255,7 @@ FOUL = {
 @pytest.mark.parametrize("message", FOUL.values(), ids=FOUL)
 def test_a_message_that_cannot_be_is_foul(message: Met | Launched) -> None:
     ledger = Ledger(asked("x.py"))
-    ledger.hear(Defined("k", None, True, []))
+    ledger.hear(Defined("k", "k", None, True, []))
     assert decode(line(message)) == message
     with pytest.raises(Foul):
         ledger.hear(message)

@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from mlx_assay.impl.executors import metal_kernel, use
+from mlx_assay.impl.executors import metal_kernel, poison, use
 from mlx_assay.impl.executors.observation import Launch, Observer, observed
 from mlx_assay.impl.executors.signature import Definition
 
@@ -33,7 +33,7 @@ def test_launches_of_every_thread_are_seen_and_run_as_often_as_asked() -> None:
 
     def observer(definition: Definition, launch: Launch) -> list[Any]:
         seen.append(definition.name)
-        first, second = launch(), launch()
+        first, second = launch.run(), launch.run()
         assert first[0].tolist() == second[0].tolist()
         return [first[0] + second[0]]
 
@@ -45,6 +45,11 @@ def test_launches_of_every_thread_are_seen_and_run_as_often_as_asked() -> None:
     assert answers == [[4, 8, 12], [16]]
     assert seen == ["double", "double"]
     assert doubled([1]) == [2]
+
+
+def test_a_launch_that_is_skipped_leaves_its_outputs_alone() -> None:
+    with observed(lambda definition, launch: launch.skip()), poison(0x01020304):
+        assert doubled([1, 2]) == [0x01020304] * 2
 
 
 def test_the_innermost_observer_has_the_word_also_after_an_exception() -> None:

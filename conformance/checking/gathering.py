@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection
 
 from mlx_assay.conformance.checking.child import Child, signal_name
 from mlx_assay.conformance.checking.ledger import Ledger
@@ -10,26 +11,51 @@ from mlx_assay.conformance.checking.protocol import Foul, Settings
 from mlx_assay.conformance.checking.report import Asked, CheckReport
 from mlx_assay.impl.executors.checker.finding import Kind
 
+MOST_RUNS = 8
+"""Runs of a script whose kernels end its process one after the other."""
+
 GRACE_SECONDS = 30.0
 """What compiling may take beside a launch."""
 
 
-def settings(asked: Asked) -> Settings:
-    """What of a request the script's process must know."""
+def settings(asked: Asked, skipped: Collection[str] = ()) -> Settings:
+    """What of a request the script's process must know; `skipped` are digests of kernels that are not to run."""
     return Settings(
         target=asked.target,
         arguments=asked.arguments,
         kernels=asked.kernels,
         schedules=asked.schedules,
+        skipped=sorted(skipped),
         launch_limit=asked.launch_limit,
         sensitivity=asked.sensitivity,
     )
 
 
-def gathered(asked: Asked) -> CheckReport:
-    """Runs the script to its end, or to the limit. TargetRefused: nothing ran. KeyboardInterrupt is a problem."""
-    ledger = Ledger(asked)
-    child = Child(settings(asked))
+def gathered(asked: Asked, say: Callable[[str], object] = lambda text: None) -> CheckReport:
+    """Runs the script to its end, or to the limit; again without them where kernels ended its process.
+
+    TargetRefused: nothing ran. KeyboardInterrupt is a problem of the report.
+    """
+    ledger = _run(Ledger(asked), ())
+    for _ in range(MOST_RUNS - 1):
+        fatal = set(ledger.fatal)
+        if ledger.problems or ledger.ended or not fatal:
+            break
+        names = sorted(
+            {kernel.name for kernel, digest in zip(ledger.kernels, ledger.digests, strict=True) if digest in fatal}
+        )
+        say(f"the script runs again without kernel {', '.join(names)}, which ended its process")
+        again = Ledger(asked)
+        again.begin = ledger.begin
+        ledger, before = _run(again, fatal), ledger
+        ledger.absorb(before)
+        if ledger.fatal == fatal:
+            break
+    return ledger.report()
+
+
+def _run(ledger: Ledger, skipped: Collection[str]) -> Ledger:
+    child = Child(settings(ledger.asked, skipped))
     late = False
     try:
         for message in child.messages():
@@ -43,8 +69,8 @@ def gathered(asked: Asked) -> CheckReport:
         ledger.trouble("interrupted", "interrupted")
     finally:
         status = child.end(speak=late)
-    _close(ledger, status)
-    return ledger.report()
+    _close(ledger, status, late)
+    return ledger
 
 
 def _overdue(ledger: Ledger) -> bool:
@@ -68,9 +94,9 @@ def _running(ledger: Ledger) -> str:
     return f" while kernel {', '.join(map(repr, names[:3]))} ran" if names else ""
 
 
-def _close(ledger: Ledger, status: int | None) -> None:
+def _close(ledger: Ledger, status: int | None, late: bool) -> None:
     """Makes something of how the process ended, where it did not come to its end by itself."""
-    if ledger.ended or ledger.problems or status is None:
+    if ledger.ended or ledger.problems or status is None or late:
         return
     if status < 0 and ledger.under_way:
         for launched, _ in ledger.under_way.values():

@@ -51,11 +51,16 @@ class TargetRefused(ValueError):
 
 
 class Ledger:
-    """A check so far. `under_way` are launches that have not returned, by thread, and when they began."""
+    """A check so far. `under_way` are launches that have not returned, by thread, and when they began.
+
+    `digests` are of the kernels, `fatal` those of kernels that ended the process.
+    """
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.kernels: list[Kernel] = []
+        self.digests: list[str] = []
+        self.fatal: set[str] = set()
         self.findings: list[Diagnostic] = []
         self.problems: list[Problem] = []
         self.under_way: dict[int, tuple[Launched, float]] = {}
@@ -104,6 +109,28 @@ class Ledger:
             kind=kind.value, severity=SEVERITY[kind], kernel=launched.kernel, message=message, launch=launched.site
         )
         self.findings.append(blamed)
+        self.fatal.add(self.digests[launched.kernel])
+
+    def absorb(self, before: Ledger) -> None:
+        """Takes over what an earlier run of the same script found and this one did not."""
+        known = {self._key(finding) for finding in self.findings}
+        for finding in before.findings:
+            if before._key(finding) not in known:
+                number = self._number(before.digests[finding.kernel], before.kernels[finding.kernel])
+                self.findings.append(msgspec.structs.replace(finding, kernel=number))
+        self.fatal |= before.fatal
+        self.begin = min(self.begin, before.begin)
+        self._started = min(self._started, before._started)
+
+    def _key(self, finding: Diagnostic) -> tuple[object, ...]:
+        places = frozenset(access.location for access in finding.accesses)
+        return self.digests[finding.kernel], finding.kind, finding.array, places, finding.message if not places else ""
+
+    def _number(self, digest: str, kernel: Kernel) -> int:
+        if digest not in self.digests:
+            self.digests.append(digest)
+            self.kernels.append(kernel)
+        return self.digests.index(digest)
 
     def trouble(self, what: str, message: str, location: Location | None = None) -> None:
         """Adds a problem."""
@@ -143,6 +170,7 @@ class Ledger:
     def _define(self, message: Defined) -> None:
         if len(self.kernels) >= MOST_KERNELS:
             raise Foul("too many kernels")
+        self.digests.append(message.digest)
         made = Kernel(
             name=message.name,
             location=message.location,

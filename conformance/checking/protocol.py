@@ -22,12 +22,16 @@ class Foul(Exception):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a script is to be run: what to check, under which schedules, how long a launch may take in seconds."""
+    """How a script is to be run: what to check, under which schedules, how long a launch may take in seconds.
+
+    `skipped` are digests of kernels that ended their process before, and shall not run again.
+    """
 
     target: str
     arguments: list[str] = []
     kernels: list[str] = []
     schedules: list[str] = []
+    skipped: list[str] = []
     launch_limit: float = 60.0
     sensitivity: bool = False
 
@@ -49,8 +53,9 @@ class Began(_Message, frozen=True):
 
 
 class Defined(_Message, frozen=True):
-    """A kernel is launched for the first time; the first one is number 0."""
+    """A kernel is launched for the first time; the first one is number 0. `digest` is of its whole definition."""
 
+    digest: str
     name: str
     location: Location | None
     checked: bool

@@ -39,7 +39,7 @@ def rendered(report: CheckReport, width: int = 80) -> Iterator[Text]:
     for kernel in sorted(kernels, key=lambda number: (first[number], number)):
         found = [finding for finding in report.findings if finding.kernel == kernel]
         for finding in found[:MOST_SHOWN]:
-            yield from diagnostic(finding, report.kernels[kernel].name, width)
+            yield from diagnostic(finding, report.kernels[kernel], width)
         if len(found) > MOST_SHOWN:
             yield Text(f"{len(found) - MOST_SHOWN} more findings in kernel {_name(report, kernel)}: see --json")
     for problem in report.problems:
@@ -58,9 +58,9 @@ def _name(report: CheckReport, kernel: int) -> str:
     return printable(report.kernels[kernel].name)
 
 
-def diagnostic(finding: Diagnostic, kernel: str, width: int = 80) -> Iterator[Text]:
+def diagnostic(finding: Diagnostic, about: Kernel, width: int = 80) -> Iterator[Text]:
     """One finding: the access that met it, the others, the barrier, and which kernel it is about."""
-    place = finding.location
+    place, kernel = finding.location, about.name
     yield _headline(place, kernel, finding.severity.value, finding.message, finding.kind)
     yield from _snippet(place, width)
     if finding.accesses and (who := _who(finding.accesses[0], finding, first=True)):
@@ -71,7 +71,7 @@ def diagnostic(finding: Diagnostic, kernel: str, width: int = 80) -> Iterator[Te
     if finding.barrier is not None:
         yield _note(finding.barrier, kernel, f"this barrier does not order {finding.space or 'this'} memory")
         yield from _snippet(finding.barrier, width)
-    yield _note(finding.launch if finding.accesses else None, kernel, _circumstances(finding, kernel))
+    yield _note(finding.launch if finding.accesses else about.location, kernel, _circumstances(finding, kernel))
 
 
 def _headline(place: Location | None, kernel: str, level: str, message: str, kind: str) -> Text:

@@ -54,10 +54,10 @@ class Senses:
         from mlx_assay.impl.executors import choice
 
         with choice.schedule(schedules[0]):
-            default = [encodings(output) for output in launch()]
+            default = [encodings(output) for output in launch.run()]
         for switch, value, change in changes(schedules):
             with change():
-                changed = [encodings(output) for output in launch()]
+                changed = [encodings(output) for output in launch.run()]
             for name, one, other in zip(self._outputs, default, changed, strict=True):
                 self._add(compared(name, switch, value, one, other))
         self.launches += 1

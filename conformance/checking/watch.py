@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -47,6 +48,7 @@ class _Watched:
 
     def __init__(self, number: int, definition: Definition, checked: bool, first: list[str]) -> None:
         self.number = number
+        self.digest = hashlib.sha256(repr(definition).encode()).hexdigest()
         self.checked = checked
         self.texts = places.Texts(definition, first)
         self.senses = Senses(definition.output_names)
@@ -73,7 +75,9 @@ class Watch:
         self._tell(Launched(kernel.number, thread, site))
         try:
             if not kernel.checked:
-                return launch()
+                return launch.run()
+            if kernel.digest in self._settings.skipped:
+                return launch.skip()
             outputs = self._checked(kernel, launch, site)
             if self._settings.sensitivity:
                 kernel.senses.feel(launch, self._settings.schedules)
@@ -91,7 +95,7 @@ class Watch:
             schedules=self._settings.schedules or None, on_finding=met, seconds=self._settings.launch_limit
         ) as findings:
             try:
-                outputs = launch()
+                outputs = launch.run()
             except RuntimeError as error:
                 for refused in _refusals(kernel, str(error), site):
                     self._count(
@@ -127,7 +131,7 @@ class Watch:
             made = _Watched(len(self._kernels), definition, checked, first)
             self._kernels[definition] = made
             calls = transcendentals(definition)
-            self._tell(Defined(definition.name[:TEXT_LIMIT], made.texts.begin(), checked, calls))
+            self._tell(Defined(made.digest, definition.name[:TEXT_LIMIT], made.texts.begin(), checked, calls))
             return made
 
     def _add(self, kernel: _Watched, finding: Finding, site: Location | None, before: dict[object, int]) -> None:

@@ -13,6 +13,7 @@ from mlx_assay.conformance.checking.ledger import TargetRefused
 from mlx_assay.conformance.checking.report import Asked, CheckReport, encode
 from mlx_assay.conformance.checking.target import NoTarget, Script, target
 from mlx_assay.conformance.options import output
+from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.refusal import Refusal
 
@@ -40,7 +41,7 @@ def _gathered(asked: Asked) -> CheckReport:
     sys.stdout.flush()
     try:
         with interruptible():
-            return gathered(asked)
+            return gathered(asked, lambda text: print(f"mlx-assay: {printable(text)}", file=sys.stderr))
     except TargetRefused as error:
         raise Refusal(str(error)) from error
 

@@ -161,6 +161,12 @@ class HostKernel:
         words = np.full(-(-count * numpy_type.itemsize // 4), poison, np.uint32)
         return mx.array(words.view(np.uint8)[: count * numpy_type.itemsize].view(numpy_type).reshape(shape))
 
+    def untouched(
+        self, shapes: Sequence[Sequence[int]], dtypes: Sequence[Any], init_value: float | None, poison: int
+    ) -> list[mx.array]:
+        """The outputs of a launch as they are before it runs."""
+        return [self._output(shape, dtype, init_value, poison) for shape, dtype in zip(shapes, dtypes, strict=True)]
+
     def _checked(
         self,
         session: Session,
@@ -177,7 +183,7 @@ class HostKernel:
         mx.eval(*inputs)
         keep: list[object] = []
         arguments = self._arguments(inputs, keep)
-        outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+        outputs = self.untouched(output_shapes, output_dtypes, init_value, poison)
         for name, out in zip(self.definition.output_names, outputs, strict=True):
             initial = None if init_value is None else launch.contents(out)
             arguments.append(Argument(name, 0, 0, out.nbytes, out.itemsize, True, initial))
@@ -220,7 +226,7 @@ class HostKernel:
         mx.eval(*inputs)
         keep: list[object] = []
         addresses = [a.address for a in self._arguments(inputs, keep)]
-        outputs = [self._output(s, d, init_value, poison) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+        outputs = self.untouched(output_shapes, output_dtypes, init_value, poison)
         addresses += [launch.layout(out)[0] for out in outputs]
         schedule = choice.code(choice.current_schedule())
         launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison, schedule)

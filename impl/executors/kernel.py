@@ -58,14 +58,13 @@ class Kernel:
                 "executor 'host', which cannot run there: call it outside of the transformation, or use "
                 "mx.disable_compile()."
             )
-        poison = choice.current_poison()
-
-        def launch() -> list[mx.array]:
-            return self._host(
-                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
-                DEFAULT_POISON if poison is None else poison,
-            )
-
+        poison = DEFAULT_POISON if (chosen := choice.current_poison()) is None else chosen
+        launch = observation.Launch(
+            run=lambda: self._host(
+                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose), poison
+            ),
+            skip=lambda: self._host.untouched(output_shapes, output_dtypes, init_value, poison),
+        )
         return observation.launched(self.definition, launch)
 
     def _on_metal(self) -> MetalKernel:

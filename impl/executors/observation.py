@@ -2,12 +2,22 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from mlx_assay.impl.executors.signature import Definition
 
-Launch = Callable[[], list[Any]]
-"""Runs a kernel once on the arguments that it was called with, as often as it is called; gives its outputs."""
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with the arguments of one call.
+
+    `run` runs it, as often as it is called, and gives its outputs; `skip` gives them as they are before it runs.
+    """
+
+    run: Callable[[], list[Any]]
+    skip: Callable[[], list[Any]]
+
 
 Observer = Callable[[Definition, Launch], list[Any]]
 """Gets a kernel and its launch, and gives the outputs that the kernel's caller shall see."""
@@ -29,4 +39,4 @@ def observed(observer: Observer) -> Iterator[None]:
 def launched(definition: Definition, launch: Launch) -> list[Any]:
     """The outputs of a launch, through the observer where there is one."""
     observer = _observer
-    return launch() if observer is None else observer(definition, launch)
+    return launch.run() if observer is None else observer(definition, launch)
