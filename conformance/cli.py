@@ -67,6 +67,9 @@ def _add_run(verbs: Any) -> None:
     _add_judging(run)
     run.add_argument("-n", metavar="N", type=_workers, help="processes that judge, or auto (default: cores up to 4)")
     run.add_argument("--report", metavar="FILE", default=DEFAULT_REPORT, help=f"default: {DEFAULT_REPORT}")
+    run.add_argument(
+        "--without", metavar="ORACLE", action="append", default=[], help="do not ask this oracle; the report names it"
+    )
     run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
     run.set_defaults(call=_run)
 
@@ -190,6 +193,7 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         seed=arguments.seed,
         report=arguments.report,
         limit=arguments.limit,
+        without=tuple(arguments.without),
     )
 
 

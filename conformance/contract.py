@@ -43,7 +43,8 @@ class Reference:
     `oracle` is the name of a module of mlx_assay.oracles; `compute` calls it and returns the expected output.
     `conforms` is the lowest rung that an implementation must reach against it. For within-ulp, `ulps(arguments,
     expected)` gives the allowed distance (an int, or an int64 array of the output's shape), and `rule` names why.
-    `applies` tells for which arguments the oracle has an opinion.
+    `applies` tells for which arguments the oracle has an opinion. `alone`: whether it can judge where no other
+    does; one that shares an executor's runtime cannot.
     """
 
     oracle: str
@@ -52,6 +53,7 @@ class Reference:
     ulps: Callable[[Arguments, np.ndarray], int | np.ndarray] | None = None
     rule: str = ""
     applies: Callable[[Arguments], bool] = lambda arguments: True
+    alone: bool = True
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class Options:
     seed: int = 0
     report: str | None = None
     limit: float = DEFAULT_LIMIT
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.implementation == "":
@@ -45,6 +46,7 @@ class Options:
             seed=seed(_text(config, "seed") or "0"),
             report=_text(config, "report"),
             limit=limit(_text(config, "limit") or str(DEFAULT_LIMIT)),
+            without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 
 

@@ -58,6 +58,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     query = "path glob with optional ?key=value, or a case id; may be given several times (default: every case)"
     group.addoption("--mlx-assay-query", action="append", metavar="QUERY", help=query)
     parser.addini("mlx_assay_query", query, type="linelist", default=[])
+    without = "oracle that is not to be asked, by name; may be given several times"
+    group.addoption("--mlx-assay-without", action="append", metavar="ORACLE", help=without)
+    parser.addini("mlx_assay_without", without, type="linelist", default=[])
     for name, text in KEYS.items():
         group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
         parser.addini(f"mlx_assay_{name}", text, default="")
@@ -124,7 +127,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
-    given = ("query", *KEYS)
+    given = ("query", "without", *KEYS)
     return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
         _leads_here(argument, config) for argument in config.args
     )

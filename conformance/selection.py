@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from mlx_assay.conformance.query import TAG, Query, QueryError, nearest
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import Kind, Tier, all_cases, kind_of, kinds
+from mlx_assay.oracles.registry import NAMES
 
 
 class NothingSelected(LookupError):
@@ -83,6 +84,14 @@ def complete(query: Query) -> Case | None:
 def _shapes(kind: Kind) -> list[set[str]]:
     """The sets of parameter names with which a kind is run."""
     return [{*parameters, *(["seed"] if kind.seeded else [])} for parameters in (*kind.quick, *kind.full)]
+
+
+def check_oracles(names: Sequence[str]) -> None:
+    """QueryError for a name that no oracle has."""
+    known = [name.replace("_", "-") for name in NAMES]
+    for name in names:
+        if name not in known:
+            raise QueryError(f"Expected an oracle, {', '.join(known)}, but got {name!r}")
 
 
 def replayed(text: str) -> Case:

@@ -147,6 +147,7 @@ class Session:
                     tier=self.options.tier,
                     seed=self.options.seed,
                     not_asked=self._worker.not_asked,
+                    without=list(self.options.without),
                 ),
                 totals=Totals.of(len(self._declared), records),
                 complete=complete,

@@ -54,7 +54,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @chosen()
 @given(data=st.data())
-def test_exploration(operation: str, dtype: str, implementation: Implementation, data: st.DataObject) -> None:
+def test_exploration(
+    operation: str, dtype: str, implementation: Implementation, pytestconfig: pytest.Config, data: st.DataObject
+) -> None:
     """Judges drawn arguments; the smallest ones that fail are left in a file that `mlx-assay keep` takes."""
     if operation not in implementation.operations:
         pytest.skip(f"{operation} is not asked: the implementation has no function of this name")
@@ -62,7 +64,7 @@ def test_exploration(operation: str, dtype: str, implementation: Implementation,
     assume(not left_to_the_device(find))
     kind = find.kind()
     (case,) = kind.cases("quick")
-    record = judge(case, implementation, kind=kind)
+    record = judge(case, implementation, kind=kind, without=Options.of(pytestconfig).without)
     if not record.conforms:
         path = candidate(find, Path.cwd() / FOLDER)
         # A drawn input has no id that replays it before it is kept.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from mlx_assay.conformance.process.implementation import Implementation, Impleme
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import OracleState
-from mlx_assay.conformance.selection import NothingSelected, Selection, select, tags_of
+from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case
 from mlx_assay.oracles.registry import availability, load
@@ -40,6 +41,7 @@ def parameters(config: pytest.Config) -> list[Any]:
     """The selected cases as pytest parameters, with a mark a tag."""
     try:
         options = Options.of(config)
+        check_oracles(options.without)
         distribution(getattr(config, "workerinput", {}).get(DISTRIBUTION, "no"))
         handle = implementation(config)
         selection = select(options.queries, options.tier, options.seed, handle.operations)
@@ -54,16 +56,17 @@ def parameters(config: pytest.Config) -> list[Any]:
 
 def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -> Record:
     """Judges a case and hangs its record on the pytest item."""
-    record = judge(case, handle)
+    options = Options.of(request.config)
+    record = judge(case, handle, without=options.without)
     request.node.user_properties.append((PROPERTY, msgspec.json.encode(record).decode()))
     if TOLD not in request.config.stash:
         request.config.stash[TOLD] = True
-        told = msgspec.json.encode(portrait(handle, request.config.stash[SELECTION]))
+        told = msgspec.json.encode(portrait(handle, request.config.stash[SELECTION], options.without))
         request.node.user_properties.append((WORKER_PROPERTY, told.decode()))
     return record
 
 
-def portrait(handle: Implementation, selection: Selection) -> Worker:
+def portrait(handle: Implementation, selection: Selection, without: Sequence[str] = ()) -> Worker:
     """What this process knows that the controller does not."""
     known = dict(handle.environment)
     executor = {key: str(value) for key, value in dict(known.pop("executor", {})).items()}
@@ -74,17 +77,18 @@ def portrait(handle: Implementation, selection: Selection) -> Worker:
         implementation_details={key: str(value) for key, value in known.items()},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
-        oracles=oracles({case.operation for case in selection.cases}),
+        oracles=oracles({case.operation for case in selection.cases}, without),
     )
 
 
-def oracles(operations: set[str]) -> dict[str, OracleState]:
-    """The oracles of these operations' contracts; each has been tested in this process, or is now."""
+def oracles(operations: set[str], without: Sequence[str]) -> dict[str, OracleState]:
+    """The oracles that these operations' contracts ask; each has been tested in this process, or is now."""
     references = {
         reference.oracle
         for operation, contract in contracts().items()
         if operation in operations
         for reference in contract.references
+        if reference.oracle.replace("_", "-") not in without
     }
     found = [standing(name, load) for name in sorted(references)]
     return {

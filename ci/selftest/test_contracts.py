@@ -23,6 +23,15 @@ ROOT = Path(__file__).parents[2]
 BFLOAT16, FLOAT32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
 OPERATIONS = ("apply_token_bitmask", "argmax_given", "compiled_logit_softcap", "logit_softcap", "normalized_argmax")
 
+EVERY_SOFTCAP = {
+    "stock_mlx",
+    "mlx_lm_softcap",
+    "precise_softcap",
+    "numpy_reference",
+    "torch_reference",
+    "stock_metal",
+}
+
 operations = pytest.mark.parametrize("operation", OPERATIONS)
 
 
@@ -115,12 +124,12 @@ def test_normalising_makes_ties(dtype: str, place: int, value: float, want: int)
     logits = np.zeros(4096, BFLOAT16 if dtype == "bfloat16" else dtype)
     logits[place] = value
     answers = expect("normalized_argmax", {"logits": logits})
-    assert [int(answer.output) for answer in answers] == [want] * 3
+    assert [int(answer.output) for answer in answers] == [want] * 4
 
 
 def test_a_dead_end_gives_0() -> None:
     masked = expect("apply_token_bitmask", {"logits": np.ones(40, BFLOAT16), "bits": np.zeros(2, np.int32)})[0].output
-    assert [int(answer.output) for answer in expect("normalized_argmax", {"logits": masked})] == [0] * 3
+    assert [int(answer.output) for answer in expect("normalized_argmax", {"logits": masked})] == [0] * 4
 
 
 @operations
@@ -201,13 +210,16 @@ def applicable(operation: str, arguments: Mapping[str, Any]) -> set[str]:
 def test_denormals_are_left_to_a_device_that_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
     flushing(monkeypatch)
     tiny, cap = np.array([[2.0**-130, 1.0]], FLOAT32), np.array([[0.0]], FLOAT32)
-    assert applicable("argmax_given", {"logits": tiny, "lse": cap}) == {"stock_mlx"}
-    assert len(applicable("argmax_given", {"logits": tiny + 1, "lse": cap})) == 3
-    assert len(applicable("normalized_argmax", {"logits": np.array([[1, 2]], np.int32)})) == 3
+    assert applicable("argmax_given", {"logits": tiny, "lse": cap}) == {"stock_mlx", "stock_metal"}
+    decided = np.array([[2.0**-130, 2.0**-129]], FLOAT32)
+    assert applicable("argmax_given", {"logits": decided, "lse": cap}) == {"stock_mlx"}
+    assert len(applicable("argmax_given", {"logits": tiny + 1, "lse": cap})) == 4
+    assert len(applicable("normalized_argmax", {"logits": np.array([[1, 2]], np.int32)})) == 4
     for operation in ("logit_softcap", "compiled_logit_softcap"):
         assert applicable(operation, {"x": tiny, "cap": 1e-40}) == {"stock_mlx", "mlx_lm_softcap"}
-        assert len(applicable(operation, {"x": tiny, "cap": 30})) == 5
-        assert len(applicable(operation, {"x": tiny.astype(np.float16), "cap": 1e-40})) == 5
+        assert applicable(operation, {"x": tiny, "cap": 30}) == EVERY_SOFTCAP - {"stock_metal"}
+        assert applicable(operation, {"x": tiny + 1, "cap": 30}) == EVERY_SOFTCAP
+        assert applicable(operation, {"x": tiny.astype(np.float16), "cap": 1e-40}) == EVERY_SOFTCAP
 
 
 def test_cases_that_denormals_decide_are_told() -> None:
@@ -222,7 +234,7 @@ def test_cases_that_denormals_decide_are_told() -> None:
 def test_a_leading_nan_is_left_to_the_device_under_the_old_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argmax, "nan_rule", lambda: "skipped")
     lse = np.zeros((1, 1), FLOAT32)
-    for row, count in (([np.nan, 1.0], 1), ([1.0, np.nan], 3), ([np.nan, -np.inf], 3), ([np.nan, np.nan], 3)):
+    for row, count in (([np.nan, 1.0], 1), ([1.0, np.nan], 4), ([np.nan, -np.inf], 4), ([np.nan, np.nan], 4)):
         assert len(applicable("argmax_given", {"logits": np.array([row], FLOAT32), "lse": lse})) == count
 
 

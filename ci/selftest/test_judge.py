@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,12 +120,13 @@ def judged(implementation: Implementation) -> Make:
         subcases: list[Subcase],
         shelf: Shelf,
         references: tuple[Reference, ...] | None = None,
+        without: tuple[str, ...] = (),
         **fields: Any,
     ) -> Record:
         contract = Contract(operation, "", ("x",), ("float32",), references or one_reference(shelf), (), **fields)
         kind = Kind(operation, "own/kind", "Because.", ("found",), ("float32",), lambda draw, dtype: subcases)
         case = Case.make(operation, "float32", "own/kind", {"seed": 0})
-        return judge(case, implementation, contract=contract, kind=kind, oracles=shelf)
+        return judge(case, implementation, contract=contract, kind=kind, oracles=shelf, without=without)
 
     return make
 
@@ -332,6 +334,27 @@ def test_the_text_of_a_float_shows_bits_and_value(judged: Make) -> None:
         first
         == "one_ulp[float32 3] at [0]: got 0x40000001 (2.00000024) want 0x40000000 (2) (worst 1 ULP, 3 of 3 places)"
     )
+
+
+def test_an_oracle_that_is_left_out_is_neither_asked_nor_missed(judged: Make) -> None:
+    wrong = oracle("wrong-one", lambda x: x)
+    shelf = Shelf(oracle(), wrong, absent())
+    shelf.oracles["wrong_one"] = wrong
+    references = (*one_reference(shelf), reference(shelf, "wrong_one"), reference(shelf, "absent"))
+    assert judged("double", PLAIN, shelf, references).verdict is Verdict.ORACLES_DISAGREE
+    record = judged("double", PLAIN, shelf, references, without=("wrong-one", "absent"))
+    assert (record.verdict, record.oracles, record.missing) == (Verdict.SAME_BITS, ["right"], [])
+    assert judged("double", PLAIN, shelf, references[:1], without=("right",)).verdict is Verdict.NOT_RUN
+
+
+def test_an_oracle_that_shares_a_runtime_does_not_judge_alone(judged: Make) -> None:
+    shelf = Shelf(oracle("own"), oracle("shared"))
+    shared = replace(reference(shelf, "shared"), alone=False)
+    silent = replace(reference(shelf, "own"), applies=lambda arguments: False)
+    assert judged("double", PLAIN, shelf, (reference(shelf, "own"), shared)).verdict is Verdict.SAME_BITS
+    record = judged("double", PLAIN, shelf, (silent, shared))
+    assert record.verdict is Verdict.ORACLES_DISAGREE
+    assert "No oracle of the contract has an opinion" in record.message
 
 
 def test_an_explanation_that_fails_does_not_end_the_judge(judged: Make) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
-from mlx_assay.oracles.rounding import denormal
+from mlx_assay.oracles.rounding import denormal, unranked
 
 
 def _by(oracle: str, form: str) -> Callable[[Arguments], np.ndarray]:
@@ -37,6 +37,16 @@ def _cap_kept(arguments: Arguments) -> bool:
     if x.dtype == np.float16 or not load("stock_mlx").flushes_denormals():
         return True
     return not bool(denormal(load("precise_softcap").scalar(arguments["cap"], x.dtype)))
+
+
+def _nothing_to_flush(arguments: Arguments) -> bool:
+    """Rule 9: Metal takes denormals of float32 and bfloat16 for zero, on the way too."""
+    x, precise = arguments["x"], load("precise_softcap")
+    if x.dtype == np.float16:
+        return True
+    met = [x, precise.scalar(arguments["cap"], x.dtype), precise.quotient(x, arguments["cap"])]
+    met += [unranked(rank, x.dtype) for rank in arguments["interval"]]
+    return not any(bool(denormal(values).any()) for values in met)
 
 
 def explain(arguments: Arguments, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
@@ -96,6 +106,11 @@ def _contract(operation: str, summary: str) -> Contract:
             *(
                 Reference(oracle, _by(oracle, "logit_softcap"), Verdict.WITHIN_ULP, _ulps, WITHIN, _cap_kept)
                 for oracle in ("precise_softcap", "numpy_reference", "torch_reference")
+            ),
+            Reference(
+                *("stock_metal", _by("stock_metal", "logit_softcap"), Verdict.WITHIN_ULP, _ulps, WITHIN),
+                applies=_nothing_to_flush,
+                alone=False,
             ),
         ),
         rules=RULES,

@@ -63,13 +63,29 @@ def _scores(arguments: Arguments) -> np.ndarray:
     return values
 
 
+def _metal_given(arguments: Arguments) -> np.ndarray:
+    ids: np.ndarray = load("stock_metal").argmax_given(arguments["logits"], arguments["lse"])
+    return ids
+
+
+def _metal_free(arguments: Arguments) -> bool:
+    """Whether Metal's kernels must give the CPU's answer: rules 5 and 7, and Metal always flushes."""
+    if nan_rule() == "skipped" and _leading_nan(arguments):
+        return False
+    return not (_meets_denormals(arguments) and denormals_decide(arguments))
+
+
 def _device_free(arguments: Arguments) -> bool:
     """Whether the answer depends on no device: rules 5 and 7 leave such rows to stock MLX on the same device."""
     return not (_flushable(arguments) or (nan_rule() == "skipped" and _leading_nan(arguments)))
 
 
 def _flushable(arguments: Arguments) -> bool:
-    if not load("stock_mlx").flushes_denormals() or arguments["lse"].dtype == np.float16:
+    return load("stock_mlx").flushes_denormals() and _meets_denormals(arguments)
+
+
+def _meets_denormals(arguments: Arguments) -> bool:
+    if arguments["lse"].dtype == np.float16:
         return False
     met = (arguments["logits"].astype(arguments["lse"].dtype), arguments["lse"], _scores(arguments))
     return any(bool(denormal(array).any()) for array in met)
@@ -144,6 +160,7 @@ CONTRACTS = [
             Reference("stock_mlx", _stock_normalized, Verdict.SAME_BITS),
             Reference("numpy_reference", _numpy_given, Verdict.SAME_BITS, applies=_device_free),
             Reference("torch_reference", _torch_given, Verdict.SAME_BITS, applies=_device_free),
+            Reference("stock_metal", _metal_given, Verdict.SAME_BITS, applies=_metal_free, alone=False),
         ),
         rules=(
             Rule(
@@ -168,6 +185,7 @@ CONTRACTS = [
             Reference("stock_mlx", _stock_given, Verdict.SAME_BITS),
             Reference("numpy_reference", _numpy_given, Verdict.SAME_BITS, applies=_device_free),
             Reference("torch_reference", _torch_given, Verdict.SAME_BITS, applies=_device_free),
+            Reference("stock_metal", _metal_given, Verdict.SAME_BITS, applies=_metal_free, alone=False),
         ),
         rules=(
             Rule(1, "lse [..., 1] has the logits' dtype and any value, NaN and infinities included.", "this project"),

@@ -44,17 +44,19 @@ def judge(
     contract: Contract | None = None,
     kind: Kind | None = None,
     oracles: Loader = load,
+    without: Sequence[str] = (),
 ) -> Record:
     """Runs a case and says what came of it; never raises for what an implementation does.
 
-    Contract, kind and oracles are those registered for the case unless others are given. Every subcase is called
-    twice, on outputs poisoned with different patterns and with the other subcases between; both results are judged.
+    Contract, kind and oracles are those registered for the case unless others are given; `without` names oracles that
+    are not to be asked. Every subcase is called twice, on outputs poisoned with different patterns and with the other
+    subcases between; both results are judged.
     """
     began = time.perf_counter()
     contract = contract or contracts()[case.operation]
     kind = kind or kind_of(case)
     relaxations = applicable(contract.relaxations, implementation.environment)
-    panel = Panel(contract, oracles, relaxations)
+    panel = Panel(contract, oracles, relaxations, without)
     executor = implementation.environment["executor"]
     trial = Trial(case, contract, kind.subcases(case), panel, relaxations, executor)
     findings = _findings(trial, implementation)

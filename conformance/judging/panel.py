@@ -67,13 +67,17 @@ def standing(name: str, loader: Loader) -> Standing:
 class Panel:
     """Asks every reference of a contract that is there and applies.
 
-    `relaxations` hold between oracles as they do for implementations. Raises Disagreement where a self-test failed.
+    `relaxations` hold between oracles as they do for implementations; `without` are oracles that a run leaves out.
+    Raises Disagreement where a self-test failed.
     """
 
-    def __init__(self, contract: Contract, loader: Loader, relaxations: Sequence[str]) -> None:
+    def __init__(
+        self, contract: Contract, loader: Loader, relaxations: Sequence[str], without: Sequence[str] = ()
+    ) -> None:
         self._contract = contract
         self._relaxations = relaxations
-        found = [(reference, standing(reference.oracle, loader)) for reference in contract.references]
+        asked = [reference for reference in contract.references if reference.oracle.replace("_", "-") not in without]
+        found = [(reference, standing(reference.oracle, loader)) for reference in asked]
         self.references = [reference for reference, known in found if not known.missing]
         self.names = list(dict.fromkeys(known.name for _, known in found if not known.missing))
         self.missing = list(dict.fromkeys(known.name for _, known in found if known.missing))
@@ -92,7 +96,10 @@ class Panel:
         return f"{known.name} {known.version}".strip()
 
     def expect(self, arguments: Arguments) -> list[Expected]:
-        """The expected outputs, the primary one first. Raises Disagreement."""
+        """The expected outputs, the primary one first; none where those that apply cannot judge alone.
+
+        Raises Disagreement.
+        """
         with np.errstate(all="ignore"):
             try:
                 prepared = self._contract.prepare(arguments)
@@ -101,7 +108,7 @@ class Panel:
             expected = [self._ask(reference, prepared) for reference in self.references if reference.applies(prepared)]
             for other in expected[1:]:
                 self._hold(expected[0], other)
-        return expected
+        return expected if any(one.reference.alone for one in expected) else []
 
     def _ask(self, reference: Reference, arguments: Arguments) -> Expected:
         try:

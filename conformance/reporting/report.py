@@ -68,12 +68,13 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelectionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for. `not_asked` are operations that the implementation lacks."""
+    """What was asked for. `not_asked` are operations that the implementation lacks, `without` oracles left out."""
 
     queries: list[str]
     tier: str
     seed: int
     not_asked: list[str] = []
+    without: list[str] = []
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "-")):

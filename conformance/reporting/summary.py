@@ -33,6 +33,8 @@ def closing(report: Report, path: Path | None) -> list[str]:
     lines.append(f"oracles: {', '.join(judging) or 'none'}")
     missing = sorted({name for record in report.cases for name in record.missing})
     lines += [f"missing oracle: {name}{_reason(report, name)}" for name in missing]
+    if report.selection.without:
+        lines.append(f"left out on request: {', '.join(report.selection.without)}")
     if report.selection.not_asked:
         lines.append(f"not asked (the implementation lacks them): {', '.join(report.selection.not_asked)}")
     if report.executor.name:

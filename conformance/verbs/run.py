@@ -12,7 +12,7 @@ from mlx_assay.conformance.process.implementation import Implementation, Impleme
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
-from mlx_assay.conformance.selection import Selection, select
+from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.verbs import engine
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
@@ -56,6 +56,7 @@ def _own_stdout() -> TextIO:
 
 def _prepare(options: Options) -> tuple[Selection, str]:
     with refusing():
+        check_oracles(options.without)
         select(options.queries, options.tier, options.seed)
         executor = checked_executor(options.executor)
         return select(options.queries, options.tier, options.seed, _operations(options)), executor

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,6 +14,9 @@ from mlx_assay.impl.executors.apple.wheel import metallib
 from mlx_assay.impl.executors.binding import ConstantValue
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.raw import LaunchError, RawKernel
+
+KEPT = 256
+"""Kernels that a library holds ready: those that were asked for last."""
 
 __all__ = ["AppleKernel", "AppleLibrary", "LaunchError", "load"]
 
@@ -55,6 +59,7 @@ class AppleLibrary:
 
     def __init__(self, path: Path) -> None:
         self._container = Container(path)
+        self._made: OrderedDict[object, AppleKernel] = OrderedDict()
         self.path = path
 
     def __contains__(self, name: str) -> bool:
@@ -68,7 +73,7 @@ class AppleLibrary:
     def function(
         self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool | None = None
     ) -> AppleKernel:
-        """A kernel by name, with values for its function constants (by name, or index as text).
+        """A kernel by name, with values for its function constants (by name, or index as text); the same each time.
 
         `contraction`: whether a product and a sum that Apple's compiler left to be fused are rounded once, or each.
         None: as the fidelity switch of that name stands at each launch.
@@ -78,8 +83,13 @@ class AppleLibrary:
         if name not in self._container:
             close = difflib.get_close_matches(name, self._container, 3)
             raise KeyError(f"{self.path.name} has no kernel {name!r}: the nearest are {', '.join(close) or 'none'}")
-        make = partial(compile_kernel, name, self._container[name], constants or {})
-        return AppleKernel(make, contraction)
+        key = (name, tuple((constants or {}).items()), contraction)
+        if (made := self._made.pop(key, None)) is None:
+            made = AppleKernel(partial(compile_kernel, name, self._container[name], constants or {}), contraction)
+        self._made[key] = made
+        while len(self._made) > KEPT:
+            self._made.popitem(last=False)
+        return made
 
 
 @lru_cache(maxsize=8)

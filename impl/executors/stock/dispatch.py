@@ -111,6 +111,8 @@ def rms_norm(library: RawLibrary, x: Array, weight: Array, eps: float, **launch:
 
 
 def _elementwise(library: RawLibrary, names: tuple[str, str], buffers: list[Any], out: Array, launch: Any) -> Array:
+    if not out.size:
+        return out
     wide = out.size >= _VECTOR_ABOVE and out.itemsize < 8
     each = 8 // buffers[0].itemsize if wide else 1
     threads = up(out.size, each)
