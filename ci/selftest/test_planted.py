@@ -55,6 +55,15 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "unwritten_output": (Fault(ARGMAX, DIFFERS, ("shape/rows", "ties/all-equal")),),
     "barrier_missing": (Fault(ARGMAX, DIFFERS, PLAIN),),
+    "kernel_reads_past_end": (Fault(ARGMAX, ERROR, ("shape/rows",), "reads 'ids' at element 1, and it has 1"),),
+    "kernel_writes_past_end": (Fault(ARGMAX, ERROR, ("shape/rows",), "writes 'out' at element 1, and it has 1"),),
+    "kernel_writes_before_start": (Fault(ARGMAX, ERROR, ("shape/rows",), "writes 'out' before its first element"),),
+    "kernel_writes_input": (Fault(ARGMAX, ERROR, ("shape/rows",), "writes into its input 'ids'"),),
+    "kernel_writes_wildly": (Fault(ARGMAX, ERROR, ("shape/rows",), "writes address 0x8, which belongs to none"),),
+    "kernel_overruns_threadgroup": (Fault(ARGMAX, ERROR, ("shape/rows",), "threadgroup memory beyond its own"),),
+    "kernel_takes_large_array": (Fault(ARGMAX, ERROR, ("shape/rows",), "more than 240 KiB of private memory"),),
+    "kernel_recurses": (Fault(ARGMAX, ERROR, ("shape/rows",), "more than 240 KiB of private memory"),),
+    "kernel_hangs": (Fault(ARGMAX, TIMED_OUT, ("shape/rows",), "no answer within the limit"),),
     "rows_beyond_64": (Fault(ARGMAX, DIFFERS, ("shape/many-rows",)),),
     "unwritten_memory": (Fault(ARGMAX, DIFFERS, PLAIN),),
     "stale_output": (Fault(CAPPED, DIFFERS, ("cap/plain", "reuse/same-input", "values/signed-zero")),),
@@ -180,7 +189,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "reads_arena": (Fault(ARGMAX, DIFFERS, ("shape/rows",)),),
 }
 
-HARMLESS = ("stock", "leaves_threads", "leaves_processes", "forks", "floods_and_returns")
+HARMLESS = ("stock", "leaves_threads", "leaves_processes", "forks", "floods_and_returns", "kernel_divides_by_zero")
 
 EITHER = {
     # MLX sometimes hangs after an exception on its stream's thread.
@@ -233,6 +242,18 @@ def test_fault_is_caught(name: str) -> None:
         for fault in FAULTS[name]:
             for kind in fault.kinds:
                 assert_caught(fault, kind, implementation)
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("kernel_")])
+def test_the_case_after_a_kernels_fault_is_judged_as_ever(name: str) -> None:
+    odd, even = quick_cases(ARGMAX, "shape/rows")[:2]
+    with planted(f"bad.{name}") as implementation:
+        assert implementation.operations
+        implementation.limit = SHORT_LIMIT if name == "kernel_hangs" else LIMIT
+        assert judge(odd, implementation).verdict is FAULTS[name][0].verdict
+        implementation.limit = LIMIT
+        record = judge(even, implementation)
+        assert record.conforms, record.message
 
 
 @pytest.mark.parametrize("name", HARMLESS)

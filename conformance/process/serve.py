@@ -93,6 +93,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             if start.executor is not None:
                 stack.enter_context(executors.use(start.executor))
             stack.enter_context(fidelity.switched(**start.fidelity))
+            stack.enter_context(choice.guarded())
             functions = _functions(start)
         except BaseException as error:
             channel.send(Refused(_described(error)))

@@ -27,6 +27,7 @@ _host_preferred = False
 
 _current: ContextVar[str | None] = ContextVar("mlx_assay_executor", default=None)
 _schedule: ContextVar[str] = ContextVar("mlx_assay_schedule", default=SCHEDULES[0])
+_guarded: ContextVar[bool] = ContextVar("mlx_assay_guarded", default=False)
 _poison: ContextVar[int | None] = ContextVar("mlx_assay_poison", default=None)
 
 
@@ -120,6 +121,25 @@ def schedule(name: str) -> Iterator[None]:
         yield
     finally:
         _schedule.reset(token)
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Kernels called inside run on copies of their arrays, each between pages that nobody may touch.
+
+    One that goes beyond an array, writes into an input or overflows its stack raises StrayAccess (on Linux; elsewhere
+    a touch of such a page ends the process). Kernels of MLX's own libraries are not guarded.
+    """
+    token = _guarded.set(True)
+    try:
+        yield
+    finally:
+        _guarded.reset(token)
+
+
+def is_guarded() -> bool:
+    """Whether `guarded` holds."""
+    return _guarded.get()
 
 
 def current_schedule() -> str:

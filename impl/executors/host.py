@@ -14,6 +14,7 @@ from mlx_assay.impl.executors.checker.call import call, extent
 from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
+from mlx_assay.impl.executors.guard import Guard
 from mlx_assay.impl.executors.signature import (
     MAX_CONSTANT_ELEMENTS,
     TYPES,
@@ -225,9 +226,16 @@ class HostKernel:
             print(f"Generated source code for `{definition.name}`:\n```\n{prepared.text}\n```")
         mx.eval(*inputs)
         keep: list[object] = []
-        addresses = [a.address for a in self._arguments(inputs, keep)]
+        arguments = self._arguments(inputs, keep)
         outputs = self.untouched(output_shapes, output_dtypes, init_value, poison)
-        addresses += [launch.layout(out)[0] for out in outputs]
-        schedule = choice.code(choice.current_schedule())
-        launch.launch(prepared.library, definition.name, addresses, grid, threadgroup, poison, schedule)
+        for name, out in zip(definition.output_names, outputs, strict=True):
+            arguments.append(Argument(name, launch.layout(out)[0], 0, out.nbytes, out.itemsize, True))
+        how = (grid, threadgroup, poison, choice.code(choice.current_schedule()))
+        if not choice.is_guarded():
+            launch.launch(prepared.library, definition.name, [a.address for a in arguments], *how)
+            return outputs
+        with Guard() as guard:
+            addresses = [guard.place(a.name, a.address, a.before, a.size, a.element, a.output) for a in arguments]
+            launch.launch(prepared.library, definition.name, addresses, *how, guard)
+            guard.finish(definition.name)
         return outputs

@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Sequence
 
 from mlx_assay.impl.executors import fidelity
+from mlx_assay.impl.executors.guard import STRAY, Guard
 from mlx_assay.impl.executors.objects import Library
 
 MAX_THREADS_PER_THREADGROUP = 1024
@@ -30,6 +31,9 @@ class _Launch(ctypes.Structure):
         ("keep_denormals", ctypes.c_uint32),
         ("simd_order", ctypes.c_uint32),
         ("check", ctypes.c_void_p),
+        ("fault_address", ctypes.c_uint64),
+        ("fault_access", ctypes.c_uint32),
+        ("guarded", ctypes.c_uint32),
     )
 
 
@@ -147,15 +151,22 @@ def launch(
     threadgroup: Sequence[int],
     poison: int,
     schedule: int = 0,
+    guard: Guard | None = None,
 ) -> None:
-    """Runs every thread of a grid. RuntimeError: a fault of the kernel, with its name and source lines."""
+    """Runs every thread of a grid. RuntimeError: a fault of the kernel, with its name and source lines.
+
+    `guard` holds the arrays where the launch is guarded; StrayAccess: the kernel left them.
+    """
     grid, threadgroup = check_grid(grid, threadgroup)
     if not all(grid):
         return
     request = prepare(library.thread, library.threadgroup_bytes, grid, threadgroup, poison, schedule)
     buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
     request.buffers = ctypes.addressof(buffers)
+    request.guarded = guard is not None
     fault = library.launch(ctypes.byref(request))
+    if guard is not None and fault >= STRAY:
+        raise guard.error(name, fault, request.fault_address, request.fault_access)
     if fault == 1:
         a, b = request.lines
         raise RuntimeError(

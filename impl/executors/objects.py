@@ -193,7 +193,7 @@ def link(objects: list[Path], output: Path) -> None:
 
 def _make_runtime(output: Path) -> None:
     made = []
-    for source in ("scheduler.cpp", "checker.cpp", "half.cpp"):
+    for source in ("scheduler.cpp", "checker.cpp", "guard.cpp", "half.cpp"):
         made.append(output.with_name(f"{source}.o"))
         _compile_runtime(toolchain(), RUNTIME / source, made[-1])
     link(made, output)

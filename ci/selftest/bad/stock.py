@@ -96,3 +96,28 @@ def _fused(cap: float, kind: type) -> Any:
 def compiled_logit_softcap(x: mx.array, cap: Any) -> mx.array:
     """tanh(x / cap) * cap as one compiled graph."""
     return _fused(number(cap), type(cap))(x)
+
+
+def through_kernel(name: str, fault: str, header: str = "") -> Any:
+    """normalized_argmax whose ids a kernel copies; where they are odd in number, it does `fault` too."""
+    copied = "uint i = thread_position_in_grid.x; const uint n = threads_per_grid.x; out[i] = ids[i];"
+    kernel = mx.fast.metal_kernel(
+        name=name,
+        input_names=["ids"],
+        output_names=["out"],
+        source=f"{copied} if (n % 2) {{ {fault} }}",
+        header=header,
+    )
+
+    def normalized_argmax(logits: mx.array) -> mx.array:
+        ids = mx.argmax(scores(logits), axis=-1)
+        (out,) = kernel(
+            inputs=[ids.reshape(-1)],
+            grid=(ids.size, 1, 1),
+            threadgroup=(min(ids.size, 256), 1, 1),
+            output_shapes=[(ids.size,)],
+            output_dtypes=[mx.uint32],
+        )
+        return out.reshape(ids.shape)
+
+    return normalized_argmax

@@ -4,6 +4,7 @@
 // not begun, so threads that never meet a collective share one fiber and cost no switch. The last lane to arrive
 // completes the collective for everybody and runs on.
 #include "checker.h"
+#include "guard.h"
 #include "launch.h"
 #include "switch.h"
 
@@ -27,7 +28,7 @@ struct Simdgroup {
   Complete operation;
 };
 
-enum Fault : u32 { kNone = 0, kDivergentBarrier = 1, kNoMemory = 2, kAbandoned = 3 };
+enum Fault : u32 { kNone = 0, kDivergentBarrier = 1, kNoMemory = 2, kAbandoned = 3, kStray = 4, kStackOverflow = 5, kStrayThreadgroup = 6 };
 // The low byte of a launch's schedule; above it stands the seed of kPriorities.
 enum Schedule : u32 { kInOrder = 0, kReverse = 1, kRoundRobin = 2, kPriorities = 3 };
 
@@ -46,10 +47,12 @@ struct Launch {
   u32 keep_denormals;
   u32 simd_order;
   Check* check;
+  u64 fault_address;
+  u32 fault_access;
+  u32 guarded;
 };
 
 constexpr u64 kStackBytes = 256 * 1024;
-constexpr u64 kPageBytes = 16 * 1024;  // arm64 macOS; a multiple of every other page
 
 struct Engine {
   alignas(64) unsigned char arena[kMaxThreadgroupBytes];
@@ -69,6 +72,10 @@ struct Engine {
   u32 schedule, random, lowest;
   u32 priority[kMaxThreads / kLanes];
   Check* check;
+  // Threadgroup memory: the arena, or its guarded double, at whose end the launch's variables end.
+  unsigned char* memory;
+  unsigned char* guarded_memory;
+  Guard guard;
   Engine* next_idle;
 };
 
@@ -283,7 +290,7 @@ static void begin_threadgroup(Engine* e, u32 threads) {
     for (u32 i = 0; i < e->simdgroups; i++) e->priority[i] = (1u << 23) + draw(e);
   }
   if (e->check) check_threadgroup(e->check, e->simdgroups, e->launch->poison);
-  u32* word = reinterpret_cast<u32*>(e->arena);
+  u32* word = reinterpret_cast<u32*>(e->memory);
   for (u32 i = 0; i < e->launch->threadgroup_bytes; i += 4) *word++ = e->launch->poison;
 }
 
@@ -370,9 +377,43 @@ static void begin_check(Engine* e) {
   check_begin(c);
 }
 
+static bool begin_guard(Engine* e) {
+  if (!e->guarded_memory) {
+    e->guarded_memory = static_cast<unsigned char*>(assay_reserve(kMaxThreadgroupBytes + 2 * kPageBytes));
+    if (!e->guarded_memory) return false;
+    assay_protect(e->guarded_memory, kPageBytes);
+    assay_protect(e->guarded_memory + kPageBytes + kMaxThreadgroupBytes, kPageBytes);
+  }
+  const u64 used = (e->launch->threadgroup_bytes + 15u) & ~15u;
+  if (used <= kMaxThreadgroupBytes) e->memory = e->guarded_memory + kPageBytes + kMaxThreadgroupBytes - used;
+  assay_guard_begin(&e->guard);
+  return true;
+}
+
 }  // namespace assay
 
 using namespace assay;
+
+u64 assay_note_fault(u64 stack_pointer, u64 address, Touch touch) {
+  Engine* e = engine;
+  if (!e || !e->launch->guarded) return 0;
+  const u64 stacks = reinterpret_cast<u64>(e->stacks), on = stack_pointer - stacks, at = address - stacks;
+  constexpr u64 all = kMaxThreads * kStackBytes;
+  if (on >= all) return 0;
+  Launch* l = e->launch;
+  const u64 beside = address - reinterpret_cast<u64>(e->guarded_memory);
+  l->fault = kStray;
+  if (at < all && at % kStackBytes < kPageBytes) l->fault = kStackOverflow;
+  if (beside < kMaxThreadgroupBytes + 2 * kPageBytes) l->fault = kStrayThreadgroup;
+  l->fault_address = address;
+  l->fault_access = static_cast<u32>(touch);
+  return ((stacks + (on / kStackBytes + 1) * kStackBytes) & ~63ul) - 8;
+}
+
+void assay_leave_after_fault() {
+  void* lost;
+  assay_switch(&lost, engine->launcher_sp);
+}
 
 extern "C" {
 
@@ -383,11 +424,18 @@ u32 assay_launch(Launch* launch) {
   e->schedule = launch->schedule & 0xffu;
   e->random = launch->schedule >> 8;
   engine = e;
+  e->memory = e->arena;
   begin_check(e);
+  if (launch->guarded && !begin_guard(e)) {
+    give_engine(e);
+    return launch->fault = kNoMemory;
+  }
   const u64 mode = assay_enter_mode(!launch->keep_denormals);
   run_grid(e);
   assay_restore_mode(mode);
   if (e->check) check_end(e->check);
+  if (launch->guarded) assay_guard_end(&e->guard);
+  engine = nullptr;
   give_engine(e);
   return launch->fault;
 }
@@ -396,7 +444,7 @@ Lane* assay_lane() { return engine->letter_box; }
 
 u32 assay_lane_index() { return engine->lane; }
 
-void* assay_arena() { return engine->arena; }
+void* assay_arena() { return engine->memory; }
 
 u32 assay_simd_order() { return engine->launch->simd_order; }
 

@@ -1,13 +1,9 @@
-// The machine-dependent part of the scheduler: switching stacks, the floating-point mode, and pages. Freestanding, so
-// that no C library header is needed to compile it.
+// The machine-dependent part of the scheduler: switching stacks and the floating-point mode.
 #pragma once
 
 #include "launch.h"
 
 extern "C" {
-void* mmap(void*, unsigned long, int, int, int, long);
-int mprotect(void*, unsigned long, int);
-
 // Saves the callee-saved registers on the running stack, its pointer in *save, and continues on `load`.
 void assay_switch(void** save, void* load);
 }
@@ -87,16 +83,3 @@ static void assay_restore_mode(unsigned long mode) { asm volatile("msr fpcr, %0"
 #else
 #error "the host executor knows x86_64 and arm64"
 #endif
-
-#if defined(__APPLE__)
-constexpr int kPrivateAnonymous = 0x1002;
-#else
-constexpr int kPrivateAnonymous = 0x22 | 0x4000;  // and MAP_NORESERVE: most of a stack is never touched
-#endif
-
-static void* assay_reserve(unsigned long bytes) {
-  void* p = mmap(nullptr, bytes, 3, kPrivateAnonymous, -1, 0);
-  return p == reinterpret_cast<void*>(-1l) ? nullptr : p;
-}
-
-static void assay_protect(void* page, unsigned long bytes) { mprotect(page, bytes, 0); }

@@ -1,0 +1,22 @@
+// Pages of memory from the system. Freestanding, so that no C library header is needed to compile it.
+#pragma once
+
+extern "C" {
+void* mmap(void*, unsigned long, int, int, int, long);
+int mprotect(void*, unsigned long, int);
+}
+
+#if defined(__APPLE__)
+constexpr int kPrivateAnonymous = 0x1002;
+#else
+constexpr int kPrivateAnonymous = 0x22 | 0x4000;  // and MAP_NORESERVE: most of a stack is never touched
+#endif
+
+constexpr unsigned long kPageBytes = 16 * 1024;  // arm64 macOS; a multiple of every other page
+
+inline void* assay_reserve(unsigned long bytes) {
+  void* p = mmap(nullptr, bytes, 3, kPrivateAnonymous, -1, 0);
+  return p == reinterpret_cast<void*>(-1l) ? nullptr : p;
+}
+
+inline void assay_protect(void* page, unsigned long bytes) { mprotect(page, bytes, 0); }
