@@ -24,6 +24,14 @@ done:
   ret ptr %r
 }
 
+define internal ptr @assay.shadow(ptr %p, ptr %begin, i64 %off, i64 %bytes, i32 %size) alwaysinline {
+  %wide = zext i32 %size to i64
+  %limit = sub i64 %bytes, %wide
+  %ok = icmp ule i64 %off, %limit
+  %r = select i1 %ok, ptr %p, ptr %begin
+  ret ptr %r
+}
+
 define internal void @assay.known(i1 %ok, i64 %off, i32 %size, i32 %site, i32 %object) alwaysinline {
 entry:
   br i1 %ok, label %done, label %bad

@@ -105,6 +105,15 @@ class _Thread:
             f"  {off} = sub i64 {a}, {b}{tail}",
         ], off
 
+    def _inside(self, i: Instruction, root: str, shadow: str) -> tuple[list[str], str]:
+        """Lines, and a shadow to touch: an access outside of the variable has none of its own, and takes the first."""
+        if root not in self.variables.types or not self.variables.bounded(i, i.pointers[0], root, _bytes(i.type)):
+            return [], shadow
+        lines, offset = self._offset(i.pointers[0], root, _tail(i))
+        place, bytes_ = self._name(), allocated(self.variables.types[root])
+        asked = f"ptr {shadow}, ptr {self.variables.shadow(root)}, i64 {offset}, i64 {bytes_}, i32 {_bytes(i.type)}"
+        return [*lines, f"  {place} = call ptr @assay.shadow({asked}){_tail(i)}"], place
+
     def _replace(self, i: Instruction, asked: list[str], old: str, new: str) -> Iterator[str]:
         yield from asked
         yield i.line if old == new else i.line.replace(f"ptr {old}", f"ptr {new}", 1)
@@ -128,6 +137,8 @@ class _Thread:
         if not shadow or not self.variables.tracked(root):
             return
         tail, pieces = _tail(i), self.variables.read_bytes(i)
+        lines, shadow = self._inside(i, root, shadow)
+        yield from lines
         for begin, size in pieces:
             at, bits, ok = self._name(), self._name(), self._name()
             yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{tail}"
@@ -149,6 +160,8 @@ class _Thread:
         head, mark, rest = i.line.rpartition(f", ptr {i.pointers[0]}")
         yield f"{head}, ptr {pointer}{rest}" if mark else i.line
         if shadow := self.variables.shadow(i.pointers[0]):
+            lines, shadow = self._inside(i, self.pointers.only(i.pointers[0]), shadow)
+            yield from lines
             for begin, size in self.variables.written_bytes(i):
                 at = self._name()
                 yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{_tail(i)}"
