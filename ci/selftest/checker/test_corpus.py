@@ -45,6 +45,7 @@ def run(kernel: Kernel) -> list[np.ndarray[Any, Any]]:
     """The outputs of one launch on the host executor."""
     launch = dict(kernel.launch)
     inputs, outputs = launch.pop("inputs"), launch.pop("outputs")
+    launch["template"] = [(name, getattr(mx, v) if isinstance(v, str) else v) for name, v in launch["template"]]
     made = metal_kernel(
         kernel.name,
         [array.name for array in inputs],
