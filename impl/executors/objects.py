@@ -70,13 +70,14 @@ def digest_key(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def run(command: tuple[str, ...]) -> None:
-    """Runs a compiler. CompilationError: its messages."""
+def run(command: tuple[str, ...]) -> str:
+    """Runs a compiler and gives its warnings. CompilationError: its messages."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "No space left on device" in done.stderr:
         raise CacheError("no room to compile a kernel in the temporary folder: set TMPDIR to one with room in it")
     if done.returncode:
         raise CompilationError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+    return done.stderr
 
 
 def _fused_half_definition(match: re.Match[str]) -> str:
@@ -154,28 +155,28 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def front_end(source: str, output: Path, flags: tuple[str, ...]) -> str:
-    """The LLVM IR of a translated kernel, before any optimisation. CompilationError: the compiler's messages."""
+def front_end(source: str, output: Path, flags: tuple[str, ...]) -> tuple[str, str]:
+    """The LLVM IR of a translated kernel, before any optimisation, and warnings. CompilationError: the messages."""
     path = output.with_suffix(".own.clcpp")
     path.write_text(source.removeprefix(prelude()))
     emit = (*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(path), "-o", str(output))
     known = ("-Xclang", "-include-pch", "-Xclang", str(_precompiled(flags))) if source.startswith(prelude()) else ()
     try:
-        run((*emit, *known))
+        warnings = run((*emit, *known))
     except CompilationError as error:
         # Another process may have removed one of the two meanwhile.
         if "precompiled" not in str(error) and "PCH" not in str(error):
             raise
         path.write_text(source)
-        run(emit)
-    return _COMPARISON.sub("zext ", output.read_text())
+        warnings = run(emit)
+    return _COMPARISON.sub("zext ", output.read_text()), warnings
 
 
 def _compile_kernel(
     compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
 ) -> None:
     ir = source.with_suffix(".ll")
-    text = untrapped(unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines))))
+    text = untrapped(unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines))[0]))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))

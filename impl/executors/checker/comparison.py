@@ -1,14 +1,16 @@
 """What differs between runs of one kernel: outputs that depend on the schedule, on garbage, or on nothing at all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from mlx_assay.impl.executors.checker.finding import Finding, Kind
-from mlx_assay.impl.executors.checker.run import Argument, Mask, Result, Work, unwritten
+from mlx_assay.impl.executors.checker.finding import Finding, Kind, Place
+from mlx_assay.impl.executors.checker.request import GARBAGE, Condition
+from mlx_assay.impl.executors.checker.run import Argument, Mask, Result, Work, run, unwritten
 
 Elements = np.ndarray[tuple[int], np.dtype[np.int64]]
-Runs = Sequence[tuple[str, int, Result]]
+Runs = list[tuple[Condition, Result]]
 
 
 def _elements(mask: Mask, size: int) -> Elements:
@@ -23,26 +25,59 @@ def _differing(a: Result, b: Result, index: int) -> Mask:
     return known
 
 
+_RACES = {Kind.RACE, Kind.SIMDGROUP_RACE, Kind.THREADGROUP_RACE, Kind.BARRIER_FLAGS}
+
+
+def _pair(finding: Finding) -> object:
+    return finding.array, frozenset(a.place for a in finding.accesses)
+
+
+def _harmless(work: Work, runs: Runs) -> set[Place]:
+    """Where lanes that are not there were read, and no output depends on what they left."""
+    met: dict[int, tuple[Place, Condition, Result]] = {}
+    for condition, result in runs:
+        for site, place in result.inactive.items():
+            met.setdefault(site, (place, condition, result))
+    found = set()
+    for site, (place, condition, result) in met.items():
+        others = (run(work, replace(condition, garbage_site=site, garbage=g)) for g in GARBAGE) if result.ended else ()
+        if result.ended and all(other.ended and other.outputs == result.outputs for other in others):
+            found.add(place)
+    return found
+
+
+def meant(work: Work, runs: Runs) -> Iterator[Finding]:
+    """The findings of the runs, but for values that reach no output and equal writes between the lines of a race."""
+    harmless = _harmless(work, runs)
+    races = {_pair(f) for _, result in runs for f in result.findings if f.kind in _RACES}
+    for _, result in runs:
+        for finding in result.findings:
+            unseen = finding.kind is Kind.INACTIVE_LANE and finding.place in harmless
+            covered = finding.kind is Kind.SAME_VALUE_WRITE and _pair(finding) in races
+            if not unseen and not covered:
+                yield finding
+
+
 def compared(work: Work, runs: Runs) -> Iterator[Finding]:
     """A finding for each output and each way in which it is not determined."""
-    ended = [run for run in runs if run[2].ended]
+    ended = [each for each in runs if each[1].ended]
     outputs = [a for a in work.arguments if a.output]
     for index, argument in enumerate(outputs):
         if not ended or not argument.size:
             continue
-        schedule, _, first = ended[0]
-        yield from _unwritten(work, argument, schedule, first, index)
-        for other_schedule, other_poison, other in ended[1:]:
-            if other_schedule == schedule:
-                yield from _depends(work, argument, Kind.DEPENDS_ON_GARBAGE, schedule, first, other, index)
-            else:
-                same = next((r for s, p, r in ended if s == schedule and p == other_poison), None)
-                if same is not None:
-                    yield from _depends(work, argument, Kind.DEPENDS_ON_SCHEDULE, other_schedule, same, other, index)
+        base, first = ended[0]
+        yield from _unwritten(work, argument, base.schedule, first, index)
+        for condition, other in ended[1:]:
+            if condition.schedule == base.schedule:
+                yield from _depends(work, argument, Kind.DEPENDS_ON_GARBAGE, base.schedule, first, other, index)
+                continue
+            alike = (r for c, r in ended if c.schedule == base.schedule and c.poison == condition.poison)
+            if (same := next(alike, None)) is not None:
+                yield from _depends(work, argument, Kind.DEPENDS_ON_SCHEDULE, condition.schedule, same, other, index)
 
 
-def _unwritten(work: Work, argument: Argument, schedule: str, run: Result, index: int) -> Iterator[Finding]:
-    missing = _elements(unwritten(run, index), argument.element)
+def _unwritten(work: Work, argument: Argument, schedule: str, result: Result, index: int) -> Iterator[Finding]:
+    missing = _elements(unwritten(result, index), argument.element)
     if missing.size:
         at = int(missing[0])
         yield Finding(

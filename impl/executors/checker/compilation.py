@@ -11,11 +11,19 @@ import msgspec
 
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.cache import kept
-from mlx_assay.impl.executors.checker import definitions, instructions, instrumentation, places, pointers, variables
+from mlx_assay.impl.executors.checker import (
+    definitions,
+    instructions,
+    instrumentation,
+    places,
+    pointers,
+    preparation,
+    variables,
+)
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
 
-_MODULES = (definitions, instructions, instrumentation, places, pointers, variables)
+_MODULES = (definitions, instructions, instrumentation, places, pointers, preparation, variables)
 _MAX_ARRAYS = 128
 _ARRAY = re.compile(r"(\w+) = assay::threadgroup_variable<(\d+),")
 
@@ -54,8 +62,8 @@ def instrumented(source: Path) -> instrumentation.Instrumented:
     ir, inlined = source.with_suffix(".ll"), source.with_suffix(".inlined.ll")
     flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-DASSAY_CHECKED", "-g", "-fno-discard-value-names")
     flags = (*flags, *DENORMAL_FLAGS[fidelity.current().f32_denormals])
-    text = objects.front_end(source.read_text(), ir, (*flags, "-I", str(RUNTIME)))
-    ir.write_text(instrumentation.inline_everything(text))
+    flags = (*flags, "-Wshift-count-overflow", "-Wshift-count-negative", "-I", str(RUNTIME))
+    ir.write_text(preparation.prepared(*objects.front_end(source.read_text(), ir, flags)))
     flags = (*compiler.clang, *compiler.target, "-O0", "-fPIC", "-fno-discard-value-names", "-Wno-everything")
     objects.run((*flags, "-S", "-emit-llvm", str(ir), "-o", str(inlined)))
     return instrumentation.instrument(inlined.read_text())

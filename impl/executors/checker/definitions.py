@@ -1,6 +1,6 @@
 """What instrumented code calls: the runtime's functions, and the fast paths that are inlined where they stand."""
 
-READ, WRITE, ATOMIC = 0, 1, 2
+READ, WRITE, ATOMIC, UPDATE = 0, 1, 2, 4
 
 DECLARATIONS = """
 declare ptr @assay_access(ptr, i32, i32, i32) nounwind
@@ -8,6 +8,8 @@ declare ptr @assay_stray(i64, i32, i32, i32, i32) nounwind cold
 declare void @assay_unknown(i64, i32, i32, i32) nounwind cold
 declare void @assay_shift(i64, i32, i32) nounwind cold
 declare void @assay_tick(i32) nounwind
+declare void @assay_returns(i32) nounwind
+declare i32 @assay_private_poison() nounwind willreturn memory(none)
 
 define internal ptr @assay.inside(ptr %p, i64 %off, i64 %bytes, i32 %size, i32 %how, i32 %site, i32 %object)
     alwaysinline {
@@ -21,14 +23,6 @@ bad:
   br label %done
 done:
   %r = phi ptr [ %p, %entry ], [ %q, %bad ]
-  ret ptr %r
-}
-
-define internal ptr @assay.shadow(ptr %p, ptr %begin, i64 %off, i64 %bytes, i32 %size) alwaysinline {
-  %wide = zext i32 %size to i64
-  %limit = sub i64 %bytes, %wide
-  %ok = icmp ule i64 %off, %limit
-  %r = select i1 %ok, ptr %p, ptr %begin
   ret ptr %r
 }
 
@@ -55,4 +49,4 @@ done:
 }
 """
 
-RUNTIME_FUNCTIONS = ("assay_access", "assay_stray", "assay_unknown", "assay_shift", "assay_tick")
+RUNTIME_FUNCTIONS = ("assay_access", "assay_stray", "assay_unknown", "assay_shift", "assay_tick", "assay_returns")

@@ -31,7 +31,7 @@ KINDS = (
     Kind.HANG,
     Kind.WRITE_TO_INPUT,
 )
-HOW = ("read", "write", "atomic read", "atomic write")
+HOW = ("read", "write", "atomic read", "atomic write", *("atomic read-modify-write",) * 4)
 _PAIRS = {Kind.RACE, Kind.SIMDGROUP_RACE, Kind.THREADGROUP_RACE, Kind.SAME_VALUE_WRITE, Kind.BARRIER_FLAGS}
 _MEETING = {
     Kind.DIVERGENT_BARRIER: "barrier",
@@ -74,6 +74,10 @@ class Reader:
         """Every event as a finding."""
         return [self._finding(e) for e in asked.events()]
 
+    def inactive(self, asked: Request) -> dict[int, Place]:
+        """The numbers and places of the operations that have read a lane that is not there."""
+        return {e.site: self.places[e.site] for e in asked.events() if KINDS[e.kind] is Kind.INACTIVE_LANE}
+
     def _group(self, order: int) -> tuple[int, int, int]:
         x, y, z = self.work.groups
         n = x * y * z - 1 - order if self.schedule == "reverse" else order
@@ -104,11 +108,13 @@ class Reader:
         kind = KINDS[e.kind]
         assert kind is not None
         array, space, index, offset = self._where(e)
-        accesses = [self._access(_MEETING.get(kind, HOW[e.how & 3]), e.site, e.thread, e.threadgroup)]
+        accesses = [self._access(_MEETING.get(kind, HOW[e.how & 7]), e.site, e.thread, e.threadgroup)]
         barrier: Place | None = None
         if kind in _PAIRS:
-            accesses.append(self._access(HOW[e.other_how & 3], e.other_site, e.other_thread, e.other_threadgroup))
-        elif kind in (Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD):
+            accesses.append(self._access(HOW[e.other_how & 7], e.other_site, e.other_thread, e.other_threadgroup))
+        elif kind is Kind.EXIT_BEFORE_BARRIER and e.other_site:
+            accesses.append(self._access("return", e.other_site, e.other_thread, e.threadgroup))
+        elif kind in (Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD) and e.other_site:
             accesses.append(self._access("waits", e.other_site, e.other_thread, e.threadgroup))
         if kind is Kind.BARRIER_FLAGS:
             barrier = self.places[e.barrier_site]
@@ -138,9 +144,9 @@ class Reader:
         return (size_of(type_) or 1) // element_size(type_)
 
     def _message(self, kind: Kind, e: Event, place: str, array: str, space: str) -> str:
-        how = HOW[e.how & 3]
+        how = HOW[e.how & 7]
         past = {"read": "reads", "write": "writes"}.get(how, f"does an {how} of")
-        other = {"read": "reads", "write": "writes"}.get(HOW[e.other_how & 3], f"does an {HOW[e.other_how & 3]} of")
+        other = {"read": "reads", "write": "writes"}.get(HOW[e.other_how & 7], f"does an {HOW[e.other_how & 7]} of")
         if kind is Kind.RACE:
             return f"one thread {past} {place} and one of another simdgroup {other} it, with no barrier between them"
         if kind is Kind.SIMDGROUP_RACE:

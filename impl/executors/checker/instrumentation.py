@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mlx_assay.impl.executors.checker.definitions import ATOMIC, DECLARATIONS, READ, RUNTIME_FUNCTIONS, WRITE
+from mlx_assay.impl.executors.checker.definitions import ATOMIC, DECLARATIONS, READ, RUNTIME_FUNCTIONS, UPDATE, WRITE
 from mlx_assay.impl.executors.checker.instructions import (
     GLOBAL,
     Instruction,
@@ -29,7 +29,7 @@ _GEP_FLAGS = re.compile(r"(= getelementptr )(?:(?:inbounds|nuw|nusw) )+")
 _COLLECTIVE = re.compile(
     r"(call .*@assay_(?:simdgroup|barrier|flagged_barrier|flagged_simdgroup_barrier)\()i32 (?:noundef )?[^,)]+"
 )
-_MASK = re.compile(r"^\s*%sh[lr]\.mask\S* = and (i\d+|<\d+ x i\d+>) (\S+), (?:splat \(i\d+ )?(\d+)")
+_MARKED = re.compile(r"^[^\n]*@assay_marked_[^\n]*$", re.M)
 _PARAMETER = re.compile(r"%[-\w$.]+")
 _DEFINED = re.compile(rf"^({GLOBAL}) = (?:[a-z_()]+ )*(?:global|constant) (.*)$", re.M)
 
@@ -41,11 +41,6 @@ class Instrumented:
     ir: str
     places: list[tuple[str, int]]
     objects: list[Object]
-
-
-def inline_everything(ir: str) -> str:
-    """IR in which the always-inliner leaves one function of the kernel."""
-    return re.sub(r"^(attributes #\d+ = \{)", r"\1 alwaysinline", ir.replace("noinline ", ""), flags=re.M)
 
 
 class _Thread:
@@ -105,40 +100,47 @@ class _Thread:
             f"  {off} = sub i64 {a}, {b}{tail}",
         ], off
 
-    def _inside(self, i: Instruction, root: str, shadow: str) -> tuple[list[str], str]:
-        """Lines, and a shadow to touch: an access outside of the variable has none of its own, and takes the first."""
-        if root not in self.variables.types or not self.variables.bounded(i, i.pointers[0], root, _bytes(i.type)):
-            return [], shadow
-        lines, offset = self._offset(i.pointers[0], root, _tail(i))
-        place, bytes_ = self._name(), allocated(self.variables.types[root])
-        asked = f"ptr {shadow}, ptr {self.variables.shadow(root)}, i64 {offset}, i64 {bytes_}, i32 {_bytes(i.type)}"
-        return [*lines, f"  {place} = call ptr @assay.shadow({asked}){_tail(i)}"], place
-
     def _replace(self, i: Instruction, asked: list[str], old: str, new: str) -> Iterator[str]:
         yield from asked
         yield i.line if old == new else i.line.replace(f"ptr {old}", f"ptr {new}", 1)
 
     def rewritten(self) -> Iterator[str]:
         """The lines of the function with the checker's calls."""
-        for i in self.body:
+        entry, *body = self.body
+        yield entry.line
+        yield "  %assay.sink = alloca [256 x i8], align 16"
+        yield "  call void @llvm.memset.p0.i64(ptr %assay.sink, i8 -1, i64 256, i1 false)"
+        yield "  %assay.poison = call i32 @assay_private_poison()"
+        yield "  %assay.poison.byte = trunc i32 %assay.poison to i8"
+        for i in body:
             method = getattr(self, f"_{i.kind}", None) if i.kind else None
             yield from method(i) if method else self._other(i)
 
     def _load(self, i: Instruction) -> Iterator[str]:
         how = READ | (ATOMIC if i.atomic else 0)
         asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), how, i.align)
-        yield from self._known(i)
         yield from self._replace(i, asked, i.pointers[0], pointer)
+        yield from self._known(i, pointer)
         yield from self.variables.load_shadow(i)
 
-    def _known(self, i: Instruction) -> Iterator[str]:
-        root = self.pointers.only(i.pointers[0])
+    def _within(self, i: Instruction, pointer: str) -> tuple[list[str], str]:
+        """Lines, and the shadow of an access that went to `pointer`: a sink where that is not where it was meant to."""
         shadow = self.variables.shadow(i.pointers[0])
+        if not shadow or pointer == i.pointers[0]:
+            return [], shadow
+        same, chosen, tail = self._name(), self._name(), _tail(i)
+        return [
+            f"  {same} = icmp eq ptr {pointer}, {i.pointers[0]}{tail}",
+            f"  {chosen} = select i1 {same}, ptr {shadow}, ptr %assay.sink{tail}",
+        ], chosen
+
+    def _known(self, i: Instruction, pointer: str) -> Iterator[str]:
+        root = self.pointers.only(i.pointers[0])
+        lines, shadow = self._within(i, pointer)
         if not shadow or not self.variables.tracked(root):
             return
-        tail, pieces = _tail(i), self.variables.read_bytes(i)
-        lines, shadow = self._inside(i, root, shadow)
         yield from lines
+        tail, pieces = _tail(i), self.variables.read_bytes(i)
         for begin, size in pieces:
             at, bits, ok = self._name(), self._name(), self._name()
             yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{tail}"
@@ -159,8 +161,8 @@ class _Thread:
         yield from asked
         head, mark, rest = i.line.rpartition(f", ptr {i.pointers[0]}")
         yield f"{head}, ptr {pointer}{rest}" if mark else i.line
-        if shadow := self.variables.shadow(i.pointers[0]):
-            lines, shadow = self._inside(i, self.pointers.only(i.pointers[0]), shadow)
+        lines, shadow = self._within(i, pointer)
+        if shadow:
             yield from lines
             for begin, size in self.variables.written_bytes(i):
                 at = self._name()
@@ -169,7 +171,7 @@ class _Thread:
         yield from self.variables.store_shadow(i)
 
     def _update(self, i: Instruction) -> Iterator[str]:
-        asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), WRITE | ATOMIC, i.align)
+        asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), WRITE | ATOMIC | UPDATE, i.align)
         yield from self._replace(i, asked, i.pointers[0], pointer)
 
     def _gep(self, i: Instruction) -> Iterator[str]:
@@ -208,7 +210,9 @@ class _Thread:
         asked, pointer = self._access(i, i.pointers[0], size, WRITE, 1)
         yield from asked
         yield i.line.replace(f"{i.pointers[0]}, i8", f"{pointer}, i8", 1)
-        if shadow := self.variables.shadow(i.pointers[0]):
+        lines, shadow = self._within(i, pointer)
+        if shadow:
+            yield from lines
             yield f"  call void @llvm.memset.p0.i64(ptr {shadow}, i8 -1, i64 {i.value}, i1 false){_tail(i)}"
 
     def _narrow(self, i: Instruction) -> tuple[str, list[str]]:
@@ -218,11 +222,15 @@ class _Thread:
         return name, [f"  {name} = trunc i64 {i.value} to i32{_tail(i)}"]
 
     def _call(self, i: Instruction) -> Iterator[str]:
-        yield _COLLECTIVE.sub(lambda m: f"{m[1]}i32 {self._site(i)}", i.line)
+        site = f"i32 {self._site(i)}"
+        if i.value == "@assay_marked_shift":
+            yield i.line.replace("@assay_marked_shift(", "@assay.width(").replace("), !dbg", f", {site}), !dbg")
+        elif i.value == "@assay_marked_return":
+            yield f"  call void @assay_returns({site}){_tail(i)}"
+        else:
+            yield _COLLECTIVE.sub(lambda m: f"{m[1]}{site}", i.line)
 
     def _other(self, i: Instruction) -> Iterator[str]:
-        if ".mask" in i.line and (match := _MASK.match(i.line)) and self._written_by_author(i):
-            yield from self._shift(i, match[1], match[2], int(match[3]) + 1)
         if "!llvm.loop" in i.line and self._turns(i):
             yield f"  call void @assay_tick(i32 {self._site(i)}){_tail(i)}"
         yield i.line
@@ -233,22 +241,6 @@ class _Thread:
     def _turns(self, i: Instruction) -> bool:
         """Whether a loop may go on for ever: the author's, and those of the atomics."""
         return i.location is None or self._written_by_author(i) or "atomics" in self.places.file(i.location)
-
-    def _shift(self, i: Instruction, type_: str, value: str, width: int) -> Iterator[str]:
-        tail = _tail(i)
-        match = re.fullmatch(r"<(\d+) x (i\d+)>", type_)
-        parts = []
-        if match:
-            for k in range(int(match[1])):
-                parts.append(self._name())
-                yield f"  {parts[-1]} = extractelement {type_} {value}, i64 {k}{tail}"
-        scalar = match[2] if match else type_
-        for part in parts or [value]:
-            wide = part
-            if scalar != "i64":
-                wide = self._name()
-                yield f"  {wide} = zext {scalar} {part} to i64{tail}"
-            yield f"  call void @assay.width(i64 {wide}, i32 {width}, i32 {self._site(i)}){tail}"
 
 
 def _tail(i: Instruction) -> str:
@@ -281,6 +273,8 @@ def instrument(ir: str) -> Instrumented:
     thread = _Thread(ir[head.end() + 1 : end].split("\n"), _PARAMETER.findall(head[1]), places, _globals(ir, places))
     body = "\n".join(thread.rewritten())
     before, after = ir[: head.end() + 1], ir[end:]
+    # Functions that were inlined are still there.
+    before, after = (_MARKED.sub("", part) for part in (before, after))
     for name in RUNTIME_FUNCTIONS:
         before = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", "", before, flags=re.M)
         after = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", "", after, flags=re.M)

@@ -10,10 +10,11 @@ from mlx_assay.impl.executors import launch, objects
 
 # As in runtime/checker.h.
 BUFFERS, ARRAYS = 64, 128
-_BUFFER_SHIFT, _ARRAY_SHIFT = 34, 24
+_ARRAY_SHIFT = 24
+# Of a span of addresses around a device array: with the first, 32 bits of index stay within it for elements of 16 bytes.
+_BUFFER_SHIFTS = (37, 34)
 _PAGE = 16 * 1024
-_CELL_BYTES = 32
-_SPACE = (BUFFERS << _BUFFER_SHIFT) + (ARRAYS << _ARRAY_SHIFT)
+_CELL_BYTES = 40
 NO_REGION, INPUT, OUTPUT, ARRAY = range(4)
 
 
@@ -45,11 +46,14 @@ class Space:
         self._reserve.restype, self._reserve.argtypes = ctypes.c_void_p, [ctypes.c_uint64]
         self._commit = runtime.assay_check_commit
         self._commit.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
-        begin = self._reserve(_SPACE + _PAGE)
-        if not begin:
-            raise MemoryError(f"the checker needs {_SPACE >> 30} GiB of address space and got none: raise `ulimit -v`")
+        for self.shift in _BUFFER_SHIFTS:
+            size = (BUFFERS << self.shift) + (ARRAYS << _ARRAY_SHIFT) + _PAGE
+            if begin := self._reserve(size):
+                break
+        else:
+            raise MemoryError(f"the checker needs {size >> 30} GiB of address space and got none: raise `ulimit -v`")
         self.buffers = -(-begin // _PAGE) * _PAGE
-        self.arrays = self.buffers + (BUFFERS << _BUFFER_SHIFT)
+        self.arrays = self.buffers + (BUFFERS << self.shift)
 
     def _take(self, at: int, bytes_: int) -> tuple[int, int]:
         first = at // _PAGE * _PAGE
@@ -70,8 +74,9 @@ class Space:
         if span.kind == ARRAY:
             span.begin = self.arrays + (2 * number + 1 << _ARRAY_SHIFT - 1)
         else:
-            shift = (span.source - _residue()) % 16 if span.source and _residue() >= 0 else span.source % 8
-            span.begin = self.buffers + (2 * number + 1 << _BUFFER_SHIFT - 1) + shift
+            span.begin = self.buffers + (2 * number + 1 << self.shift - 1)
+            if span.kind == INPUT and span.source:
+                span.begin += (span.source - _residue()) % 16 if _residue() >= 0 else span.source % 8
         if not span.bytes:
             return
         span.held.append(self._take(span.begin, span.bytes))

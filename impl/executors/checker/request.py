@@ -1,6 +1,7 @@
 """What the runtime is told of a checked launch, and what it tells: the layouts of runtime/checker.h."""
 
 import ctypes
+from dataclasses import dataclass
 from collections.abc import Sequence
 
 from mlx_assay.impl.executors import objects
@@ -10,6 +11,25 @@ from mlx_assay.impl.executors.checker.memory import Space, Span
 
 EVENTS = 512
 NOWHERE, OBJECTS = 0xFFFF, 0x10000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How one run differs from others: the schedule by name and code, what memory holds, and how long it may take.
+
+    `garbage_site`: at this place alone, lanes that are not there leave another value; 0: nowhere.
+    """
+
+    schedule: str
+    code: int
+    poison: int
+    seconds: float
+    garbage_site: int = 0
+    garbage: int = 0
+
+
+# Large and small, in f16, bfloat, f32 and integers alike: one of the two wins over whatever it is compared with.
+GARBAGE = (0x7B007B00, 0xFB00FB00)
 
 
 class _Region(ctypes.Structure):
@@ -39,7 +59,11 @@ class _Check(ctypes.Structure):
     _fields_ = (
         ("region", _Region * (memory.BUFFERS + memory.ARRAYS)),
         ("garbage", ctypes.c_uint32),
+        ("other_garbage", ctypes.c_uint32),
+        ("garbage_site", ctypes.c_uint32),
         ("objects", ctypes.c_uint32),
+        ("buffer_shift", ctypes.c_uint32),
+        ("private_poison", ctypes.c_uint32),
         ("buffers_begin", ctypes.c_uint64),
         ("arrays_begin", ctypes.c_uint64),
         ("object", ctypes.c_void_p),
@@ -56,7 +80,7 @@ class Request:
     """The runtime's memory of one checked run."""
 
     def __init__(
-        self, space: Space, spans: Sequence[Span], library: CheckedLibrary, groups: int, garbage: int, seconds: float
+        self, space: Space, spans: Sequence[Span], library: CheckedLibrary, groups: int, condition: Condition
     ) -> None:
         size = objects.runtime().assay_check_bytes()
         self._held = ctypes.create_string_buffer(size + 64)
@@ -74,12 +98,16 @@ class Request:
             region.begin, region.bytes, region.kind = span.begin, span.bytes, span.kind
             region.unit_shift = span.unit.bit_length() - 1
             region.cells, region.known = span.cells or None, span.marks or None
-        self.check.garbage = garbage
+        self.check.garbage = condition.poison ^ 0x00110011
+        self.check.other_garbage = condition.garbage
+        self.check.garbage_site = condition.garbage_site
+        self.check.private_poison = condition.poison
+        self.check.buffer_shift = space.shift
         self.check.object, self.check.objects = library.constants
         self.check.buffers_begin, self.check.arrays_begin = space.buffers, space.arrays
         self.check.began = ctypes.addressof(self._clocks)
         self.check.released = ctypes.addressof(self._clocks) + 4 * (groups + 1)
-        self.check.nanoseconds = int(seconds * 1e9)
+        self.check.nanoseconds = int(condition.seconds * 1e9)
 
     def events(self) -> list[Event]:
         """What was found."""

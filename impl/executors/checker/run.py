@@ -9,10 +9,10 @@ import numpy as np
 from mlx_assay.impl.executors import launch, objects
 from mlx_assay.impl.executors.checker import memory
 from mlx_assay.impl.executors.checker.compilation import CheckedLibrary
-from mlx_assay.impl.executors.checker.finding import Finding
+from mlx_assay.impl.executors.checker.finding import Finding, Place
 from mlx_assay.impl.executors.checker.findings import Reader
 from mlx_assay.impl.executors.checker.memory import Span
-from mlx_assay.impl.executors.checker.request import Request
+from mlx_assay.impl.executors.checker.request import Condition, Request
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -57,6 +57,7 @@ class Result:
     outputs: list[bytes]
     written: list[bytes | None]
     findings: list[Finding]
+    inactive: dict[int, Place]  # where a lane that is not there was read, by the runtime's number
     ended: bool
 
 
@@ -77,10 +78,10 @@ def _spans(work: Work, keep: list[object], poison: int) -> list[Span]:
     return spans
 
 
-def run(work: Work, schedule: str, code: int, poison: int, seconds: float) -> Result:
-    """Runs every thread once. `code` is the schedule as the scheduler knows it."""
+def run(work: Work, condition: Condition) -> Result:
+    """Runs every thread once."""
     keep: list[object] = []
-    spans = _spans(work, keep, poison)
+    spans = _spans(work, keep, condition.poison)
     space = memory.take_space()
     try:
         devices = [s for s in spans if s.kind != memory.ARRAY]
@@ -89,8 +90,8 @@ def run(work: Work, schedule: str, code: int, poison: int, seconds: float) -> Re
         for number, span in enumerate(spans[len(devices) :]):
             space.place(span, number)
         x, y, z = work.groups
-        asked = Request(space, spans, work.library, x * y * z, poison ^ 0x00110011, seconds)
-        request = launch.prepare(work.library.thread, 0, work.grid, work.threadgroup, poison, code)
+        asked = Request(space, spans, work.library, x * y * z, condition)
+        request = launch.prepare(work.library.thread, 0, work.grid, work.threadgroup, condition.poison, condition.code)
         buffers = (ctypes.c_uint64 * max(len(devices), 1))(*(s.begin + s.origin for s in devices))
         request.buffers, request.check = ctypes.addressof(buffers), asked.address
         fault = objects.runtime().assay_launch(ctypes.byref(request))
@@ -98,12 +99,14 @@ def run(work: Work, schedule: str, code: int, poison: int, seconds: float) -> Re
             raise RuntimeError(
                 "[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)"
             )
-        findings = Reader(work, spans, schedule).findings(asked)
+        reader = Reader(work, spans, condition.schedule)
+        findings, inactive = reader.findings(asked), reader.inactive(asked)
         outputs = [s for s in devices if s.kind == memory.OUTPUT]
         return Result(
             [ctypes.string_at(s.begin, s.bytes) for s in outputs],
             [ctypes.string_at(s.marks, s.bytes) if s.marks else None for s in outputs],
             findings,
+            inactive,
             not fault,
         )
     finally:

@@ -9,9 +9,10 @@ from typing import TypeVar
 import msgspec
 
 from mlx_assay.impl.executors import choice
-from mlx_assay.impl.executors.checker.comparison import compared
+from mlx_assay.impl.executors.checker.comparison import Runs, compared, meant
 from mlx_assay.impl.executors.checker.finding import Finding
-from mlx_assay.impl.executors.checker.run import Result, Work, run
+from mlx_assay.impl.executors.checker.request import Condition
+from mlx_assay.impl.executors.checker.run import Work, run
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 
 T = TypeVar("T")
@@ -52,17 +53,17 @@ class Session:
 
     def run(self, work: Work) -> list[bytes]:
         """Runs a kernel under every schedule and gives the bytes of the outputs of the first run."""
-        results: list[tuple[str, int, Result]] = []
+        results: Runs = []
         for schedule, poison in self.runs:
-            result = run(work, schedule, choice.code(schedule), poison, self.seconds)
-            results.append((schedule, poison, result))
-            for finding in result.findings:
-                self.add(finding)
-            if not result.ended:
+            condition = Condition(schedule, choice.code(schedule), poison, self.seconds)
+            results.append((condition, run(work, condition)))
+            if not results[-1][1].ended:
                 break
+        for finding in meant(work, results):
+            self.add(finding)
         for finding in compared(work, results):
             self.add(finding)
-        return results[0][2].outputs
+        return results[0][1].outputs
 
 
 def _runs(schedules: Sequence[str], poisons: Sequence[int]) -> list[tuple[str, int]]:

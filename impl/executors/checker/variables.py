@@ -115,18 +115,19 @@ class Variables:
         if i.result in self._tracked:
             yield f"  {self.shadow(i.result)} = alloca {i.type}, align 16"
             if i.result not in self._begun:
-                yield self._clear(i.result)
+                yield from self._clear(i.result, "")
         if i.result in self._holders:
             yield f"  {self._holder_shadow(i.result)} = alloca ptr, align 8"
 
-    def _clear(self, name: str) -> str:
+    def _clear(self, name: str, tail: str) -> Iterator[str]:
         size = allocated(self.types[name])
-        return f"  call void @llvm.memset.p0.i64(ptr {self.shadow(name)}, i8 0, i64 {size}, i1 false)"
+        yield f"  call void @llvm.memset.p0.i64(ptr {self.shadow(name)}, i8 0, i64 {size}, i1 false){tail}"
+        yield f"  call void @llvm.memset.p0.i64(ptr {name}, i8 %assay.poison.byte, i64 {size}, i1 false){tail}"
 
     def begin(self, i: Instruction) -> Iterator[str]:
         """At the begin of a variable's life nothing of it is written."""
         if i.result in self._tracked:
-            yield self._clear(i.result) + _tail(i)
+            yield from self._clear(i.result, _tail(i))
 
     def parallel(self, i: Instruction, line: str) -> Iterator[str]:
         """The same step from shadow to shadow."""

@@ -71,27 +71,28 @@ void check_report(Check* c, u32 kind, u32 site, u32 other, u32 thread, u32 other
 
 // Whether a write that met another one changed anything.
 static void settle(Check* c) {
-  if (!c->pending_bytes) return;
-  const unsigned char* now = reinterpret_cast<const unsigned char*>(c->pending_at);
-  const unsigned char* before = reinterpret_cast<const unsigned char*>(c->pending_value);
-  bool same = true;
-  for (u32 i = 0; i < c->pending_bytes; i++) same &= now[i] == before[i];
-  c->pending_bytes = 0;
-  if (same) {
-    c->pending.kind = kSameValue;
-    c->pending.barrier_site = c->pending.barrier_flags = 0;
+  for (u32 n = 0; n < c->pending; n++) {
+    Pending& p = c->met[n];
+    const unsigned char* now = reinterpret_cast<const unsigned char*>(p.at);
+    bool same = true;
+    for (u32 i = 0; i < p.bytes; i++) same &= now[i] == (p.value >> (8 * i) & 255u);
+    if (same) {
+      p.event.kind = kSameValue;
+      p.event.barrier_site = p.event.barrier_flags = 0;
+    }
+    record(c, p.event);
   }
-  record(c, c->pending);
+  c->pending = 0;
 }
 
-// One at a time: more than one can only come from the units of one access.
-static void postpone(Check* c, const Event& found, u64 at, u32 size) {
-  if (c->pending_bytes) return;
-  c->pending = found;
-  c->pending_at = at;
-  c->pending_bytes = size;
-  unsigned char* to = reinterpret_cast<unsigned char*>(c->pending_value);
-  for (u32 i = 0; i < size; i++) to[i] = reinterpret_cast<const unsigned char*>(at)[i];
+static void postpone(Check* c, const Event& found, u64 at, u32 bytes) {
+  if (c->pending == kPending) return record(c, found);
+  Pending& p = c->met[c->pending++];
+  p.event = found;
+  p.at = at;
+  p.bytes = bytes;
+  p.value = 0;
+  for (u32 i = 0; i < bytes; i++) p.value |= static_cast<u32>(reinterpret_cast<const unsigned char*>(at)[i]) << (8 * i);
 }
 
 void check_begin(Check* c) { c->deadline = c->nanoseconds ? nanoseconds() + c->nanoseconds : 0; }
@@ -105,7 +106,7 @@ void check_threadgroup(Check* c, u32 simdgroups, u32 poison) {
   c->began[c->order] = c->began_now = c->clock;
   c->last_barrier = c->ordered[0] = c->ordered[1] = c->clock;
   for (u32 i = 0; i < simdgroups; i++) c->ordered_simdgroup[i][0] = c->ordered_simdgroup[i][1] = c->clock;
-  c->fenced = c->acquiring = c->acquired = 0;
+  c->fenced = c->acquiring = c->acquired = c->diverged = 0;
   for (u32 i = kBuffers; i < kRegions && c->region[i].kind; i++) {
     const Region& r = c->region[i];
     unsigned char* to = reinterpret_cast<unsigned char*>(r.begin);
@@ -167,10 +168,16 @@ struct Now {
   u64 at;
 };
 
-static void meet(Check* c, Access a, u32 other_how, const Now& now, u32 bytes) {
+// The part of a unit that an access touches, as a mask of bytes.
+struct Part {
+  u64 at;
+  u32 bytes;
+};
+
+static void meet(Check* c, Access a, u32 other_how, const Now& now, Part part) {
   const Region& r = c->region[now.region];
   const u32 space = r.kind == kThreadgroupArray;
-  if (!a.when || !(bytes_of(a) & bytes) || (space && a.when < c->began_now)) return;
+  if (!a.when || !(bytes_of(a) & part.bytes) || (space && a.when < c->began_now)) return;
   if ((now.how & kAtomic) && is_atomic(a)) return;
   Event e{};
   if (ordered(c, a, space, now.thread, &e.kind)) return;
@@ -184,7 +191,7 @@ static void meet(Check* c, Access a, u32 other_how, const Now& now, u32 bytes) {
   e.how = now.how;
   e.other_how = other_how | (is_atomic(a) ? kAtomic : 0u);
   e.size = now.size;
-  e.offset = now.at - r.begin;
+  e.offset = part.at - r.begin;
   if (e.kind != kRaceBetweenThreadgroups) {
     if (const u32 t = barrier_after(c, a.when, now.thread, e.other_thread)) {
       e.kind = kBarrierFlags;
@@ -192,8 +199,8 @@ static void meet(Check* c, Access a, u32 other_how, const Now& now, u32 bytes) {
       e.barrier_flags = c->barrier_flags[t % kHistory];
     }
   }
-  if (now.how == kWrite && other_how == kWrite && now.size <= 16)
-    postpone(c, e, now.at, now.size);
+  if (now.how == kWrite && other_how == kWrite)
+    postpone(c, e, part.at, static_cast<u32>(__builtin_popcount(part.bytes)));
   else
     record(c, e);
 }
@@ -239,17 +246,15 @@ static void shadow(Check* c, const Now& now) {
   const Region& r = c->region[now.region];
   const u64 offset = now.at - r.begin;
   if (r.known) {
-    if (now.how == kWrite) {
-      for (u32 i = 0; i < now.size; i++) r.known[offset + i] = 1;
-    } else {
+    if (!(now.how & kWrite) || now.how & kUpdate) {
       for (u32 i = 0; i < now.size; i++)
         if (!r.known[offset + i]) {
           found_at(c, kUninitialised, now, offset + i);
           break;
         }
-      if (now.how & kWrite)
-        for (u32 i = 0; i < now.size; i++) r.known[offset + i] = 1;
     }
+    if (now.how & kWrite)
+      for (u32 i = 0; i < now.size; i++) r.known[offset + i] = 1;
   }
   const u64 first = offset >> r.unit_shift, last = (offset + now.size - 1) >> r.unit_shift;
   const u32 whole = (1u << (1u << r.unit_shift)) - 1u;
@@ -257,13 +262,16 @@ static void shadow(Check* c, const Now& now) {
     Cell& cell = r.cells[i];
     const u32 bytes = touched(i, r.unit_shift, offset, now.size);
     const Access access = {c->clock, who(now.thread, now.how, bytes, now.site)};
-    if (cell.write.when) meet(c, cell.write, kWrite, now, bytes);
+    const u64 begin = r.begin + (i << r.unit_shift);
+    const Part part = {begin > now.at ? begin : now.at, bytes};
+    if (cell.write.when) meet(c, cell.write, kWrite, now, part);
+    if (cell.atomic.when && !(now.how & kAtomic)) meet(c, cell.atomic, kWrite, now, part);
     if (now.how & kWrite) {
       for (int k = 0; k < 3; k++)
-        if (cell.read[k].when) meet(c, cell.read[k], kRead, now, bytes);
+        if (cell.read[k].when) meet(c, cell.read[k], kRead, now, part);
       // Who comes after this write comes after these reads, or races with it.
       if (bytes == whole) cell.read[0] = cell.read[1] = cell.read[2] = Access{};
-      cell.write = access;
+      (now.how & kAtomic ? cell.atomic : cell.write) = access;
     } else {
       remember_read(cell, access, c->began_now);
     }
@@ -291,7 +299,7 @@ static bool known_elsewhere(const Check* c, u64 at, u32 size) {
 }
 
 static u32 region_of(const Check* c, u64 at) {
-  const u64 buffer = (at - c->buffers_begin) >> kBufferShift, array = (at - c->arrays_begin) >> kArrayShift;
+  const u64 buffer = (at - c->buffers_begin) >> c->buffer_shift, array = (at - c->arrays_begin) >> kArrayShift;
   if (buffer < kBuffers && c->region[buffer].kind) return static_cast<u32>(buffer);
   if (array < kArrays && c->region[kBuffers + array].kind) return static_cast<u32>(kBuffers + array);
   return kNowhere;
@@ -307,9 +315,9 @@ extern "C" {
 void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
   Check* c = checking;
   if (!size) return pointer;
-  if (c->pending_bytes) settle(c);
+  if (c->pending) settle(c);
   const u64 at = reinterpret_cast<u64>(pointer);
-  const Now now = {region_of(c, at), how_align & 3u, site, size, thread_now(c), at};
+  const Now now = {region_of(c, at), how_align & 7u, site, size, thread_now(c), at};
   if (now.region == kNowhere) {
     if (known_elsewhere(c, at, size)) return pointer;
     found_at(c, kOutOfBounds, now, at);
@@ -319,6 +327,9 @@ void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
   const u64 offset = at - r.begin, align = how_align >> 8;
   if (offset >= r.bytes || size > r.bytes - offset) {
     found_at(c, kOutOfBounds, now, offset);
+    // The part inside is lost as well, but somebody did mean to write it.
+    if (r.known && now.how & kWrite)
+      for (u64 i = offset; i < r.bytes && i < offset + size; i++) r.known[i] = 1;
     return size <= kScratch ? nowhere(c) : pointer;
   }
   if (align > 1 && (at & (align - 1))) found_at(c, kMisaligned, now, offset);
@@ -348,6 +359,9 @@ void assay_shift(u64 amount, u32 width, u32 site) {
   Check* c = checking;
   found_at(c, kShift, Now{kNowhere, kRead, site, width, thread_now(c), 0}, amount);
 }
+
+// What the thread's own variables hold before they are written.
+u32 assay_private_poison() { return checking->private_poison; }
 
 // Once a turn of every loop.
 void assay_tick(u32 site) {

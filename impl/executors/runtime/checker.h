@@ -11,10 +11,11 @@ struct Access {
   u32 when, who;
 };
 
-// The shadow of one unit of memory: the last write, the last read, the last read by another lane of that simdgroup, and
-// the last one from elsewhere. A writer that races with any reader since the last write races with one of them.
+// The shadow of one unit of memory: the last plain and the last atomic write, the last read, the last read by another
+// lane of that simdgroup, and the last one from elsewhere. A writer that races with any reader since the last write races
+// with one of them.
 struct Cell {
-  Access write, read[3];
+  Access write, atomic, read[3];
 };
 
 enum RegionKind : u32 { kNoRegion, kInput, kOutput, kThreadgroupArray };
@@ -29,7 +30,7 @@ struct Region {
 // Device arrays take the first places, threadgroup arrays the others. Every array lies in a span of addresses of its own,
 // so that an address tells which array it was made from, inside or not.
 constexpr u32 kBuffers = 64, kArrays = 128, kRegions = kBuffers + kArrays, kNowhere = 0xffff, kObjects = 0x10000;
-constexpr u32 kBufferShift = 34, kArrayShift = 24;
+constexpr u32 kArrayShift = 24;
 
 enum EventKind : u32 {
   kRace = 1,
@@ -49,7 +50,8 @@ enum EventKind : u32 {
   kWriteToInput
 };
 
-enum : u32 { kRead = 0, kWrite = 1, kAtomic = 2 };
+// An update reads what it then writes.
+enum : u32 { kRead = 0, kWrite = 1, kAtomic = 2, kUpdate = 4 };
 
 struct Event {
   u32 kind, site, other_site, count;
@@ -65,9 +67,18 @@ struct Object {
   u64 begin, bytes;
 };
 
+struct Pending {
+  Event event;
+  u64 at;
+  u32 bytes, value;
+};
+constexpr u32 kPending = 16;
+
 struct Check {
   Region region[kRegions];
-  u32 garbage, objects;
+  // What lanes that are not there leave; `other_garbage` at the one place `garbage_site`.
+  u32 garbage, other_garbage, garbage_site, objects;
+  u32 buffer_shift, private_poison;
   u64 buffers_begin, arrays_begin;
   const Object* object;  // the program's constant arrays
   u32* began;            // of each threadgroup so far, in running order: the clock at its begin
@@ -81,7 +92,7 @@ struct Check {
   u32 ordered[2];  // the clock at the last barrier that orders device, threadgroup memory
   u32 ordered_simdgroup[kMaxThreads / kLanes][2];
   u32 barrier_site[kHistory], barrier_flags[kHistory], barrier_of[kHistory];
-  u32 fenced, acquiring, acquired;
+  u32 fenced, acquiring, acquired, diverged;
   u64 stacks_begin, stacks_bytes, engine_begin, engine_bytes;
   const u32* simdgroup;
   const u32* lane;
@@ -89,11 +100,10 @@ struct Check {
   u64 deadline;
   unsigned short place[1024];  // of an event, by its key
 
-  // A write that met another: what it writes is known once it has happened.
-  u32 pending_bytes;
-  u64 pending_at, pending_value[2];
+  // Units of a write that met another: what it writes is known once it has happened.
+  u32 pending;
   u32 scratch[kScratch / 4];
-  Event pending;
+  Pending met[kPending];
 };
 
 extern thread_local Check* checking __attribute__((tls_model("initial-exec")));

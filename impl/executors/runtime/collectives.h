@@ -151,8 +151,8 @@ struct simd_vote {
   bool any() const { return votes != 0; }
 };
 
-METAL_FUNC simd_vote simd_ballot(bool c, ASSAY_SITE) {
-  const assay::Lane lane = assay::ballot(c, site);
+METAL_FUNC simd_vote simd_ballot(bool c, ASSAY_SITE, uint argument = 0) {
+  const assay::Lane lane = assay::ballot(c, site, argument);
   simd_vote v(lane.result[0]);
   v.active = lane.result[1];
   return v;
@@ -162,9 +162,9 @@ METAL_FUNC bool simd_all(bool c, ASSAY_SITE) {
   const assay::Lane lane = assay::ballot(c, site);
   return lane.result[0] == lane.result[1];
 }
-METAL_FUNC simd_vote simd_active_threads_mask(ASSAY_SITE) { return simd_ballot(true, site); }
+METAL_FUNC simd_vote simd_active_threads_mask(ASSAY_SITE) { return simd_ballot(true, site, assay::kForBranches); }
 METAL_FUNC bool simd_is_first(ASSAY_SITE) {
-  const assay::Lane lane = assay::ballot(true, site);
+  const assay::Lane lane = assay::ballot(true, site, assay::kForBranches);
   return lane.fill[0] == ulong(__builtin_ctzl(lane.result[1]));
 }
 
@@ -178,8 +178,8 @@ struct quad_vote {
   bool any() const { return votes != 0; }
 };
 
-METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE) {
-  const assay::Lane lane = assay::ballot(c, site);
+METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE, uint argument = 0) {
+  const assay::Lane lane = assay::ballot(c, site, argument);
   const uint base = uint(lane.fill[0]) & ~3u;
   quad_vote v((lane.result[0] >> base) & 15ul);
   v.active = (lane.result[1] >> base) & 15ul;
@@ -187,9 +187,9 @@ METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE) {
 }
 METAL_FUNC bool quad_any(bool c, ASSAY_SITE) { return quad_ballot(c, site).any(); }
 METAL_FUNC bool quad_all(bool c, ASSAY_SITE) { return quad_ballot(c, site).all(); }
-METAL_FUNC quad_vote quad_active_threads_mask(ASSAY_SITE) { return quad_ballot(true, site); }
+METAL_FUNC quad_vote quad_active_threads_mask(ASSAY_SITE) { return quad_ballot(true, site, assay::kForBranches); }
 METAL_FUNC bool quad_is_first(ASSAY_SITE) {
-  const assay::Lane lane = assay::ballot(true, site);
+  const assay::Lane lane = assay::ballot(true, site, assay::kForBranches);
   const uint base = uint(lane.fill[0]) & ~3u;
   return lane.fill[0] == base + ulong(__builtin_ctzl((lane.result[1] >> base) & 15ul));
 }

@@ -10,6 +10,9 @@ constexpr u32 kLanes = 32;
 constexpr u32 kMaxThreads = 1024;
 constexpr u32 kMaxThreadgroupBytes = 32 * 1024;
 
+// The argument of an operation that is made for branches, where lanes are missing.
+constexpr u32 kForBranches = 1u << 31;
+
 // One lane's letter box in its simdgroup: 16 bytes hold the widest value that a simdgroup operation moves.
 struct Lane {
   u64 value[2];

@@ -22,6 +22,9 @@ struct Simdgroup {
   Complete complete[kLanes];
   Fiber* fiber[kLanes];
   u32 unstarted, ready, waiting, at_barrier;
+  // Lanes that have returned, and those of them that did so in the midst of a function, by a `return` of its own.
+  u32 exited, early;
+  u32 returned_at[kLanes];
   // A lane that waits elsewhere than the first one did: then arrival of everybody is not agreement.
   bool mixed;
   int site;
@@ -68,7 +71,7 @@ struct Engine {
   Lane* letter_box;
   u32 threads, live, arrived;
   int barrier_site, operation_site;
-  u32 barrier_flags;
+  u32 barrier_flags, barrier_thread;
   u32 schedule, random, lowest;
   u32 priority[kMaxThreads / kLanes];
   Check* check;
@@ -129,15 +132,18 @@ static void complete(Engine* e, Simdgroup* s, u32 leader, u32 mask) {
   s->complete[leader](s->lane, mask);
 }
 
-// Lanes that still run and wait elsewhere make the operation divergent; lanes that have returned do not.
+// Lanes that wait elsewhere make an operation divergent, and so do those that have passed it by and come to the end of the
+// kernel; lanes that have returned early do not.
 static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mask) {
-  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask;
-  if (!elsewhere) return;
-  const u32 other = static_cast<u32>(__builtin_ctz(elsewhere));
-  const int site = (s->waiting >> other) & 1u ? s->lane[other].site : e->barrier_site;
-  check_report(e->check, s->complete[leader] == meet ? kBarrierDiverges : kSimdgroupDiverges,
-               static_cast<u32>(s->lane[leader].site), static_cast<u32>(site), e->current * kLanes + leader,
-               e->current * kLanes + other);
+  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask, gone = s->exited & ~s->early;
+  if (!(elsewhere | gone) || s->lane[leader].argument == kForBranches || (!elsewhere && e->check->diverged)) return;
+  e->check->diverged = 1;
+  const u32 other = static_cast<u32>(__builtin_ctz(elsewhere ? elsewhere : gone));
+  const bool waits = (s->waiting >> other) & 1u;
+  const bool barriers = s->complete[leader] == meet && !(waits && s->complete[other] != meet);
+  const int site = waits ? s->lane[other].site : elsewhere ? e->barrier_site : 0;
+  check_report(e->check, barriers ? kBarrierDiverges : kSimdgroupDiverges, static_cast<u32>(s->lane[leader].site),
+               static_cast<u32>(site), e->current * kLanes + leader, e->current * kLanes + other);
 }
 
 // Lanes that wait at one call of one operation, beginning with the lowest, go on without the others, which sit at a
@@ -156,13 +162,27 @@ static void resolve_divergence(Engine* e, Simdgroup* s) {
   e->launch->divergent_simdgroup_operations++;
 }
 
+static void report_exits(Engine* e) {
+  const u32 site = static_cast<u32>(e->barrier_site);
+  for (int early = 0; early < 2 && !e->check->diverged; early++)
+    for (u32 i = 0; i < e->simdgroups; i++) {
+      const Simdgroup* s = &e->simdgroup[i];
+      const u32 gone = early ? s->early & s->exited : s->exited & ~s->early;
+      if (!gone) continue;
+      const u32 lane = static_cast<u32>(__builtin_ctz(gone));
+      check_report(e->check, early ? kExitBeforeBarrier : kBarrierDiverges, site, early ? s->returned_at[lane] : 0,
+                   e->barrier_thread, i * kLanes + lane);
+      if (!early) e->check->diverged = 1;
+      return;
+    }
+}
+
 static void open_barrier(Engine* e) {
   // Threads that have returned count as arrived: MLX's own col_reduce_small relies on it.
   if (e->live < e->threads) e->launch->barriers_after_exits++;
   if (e->check) {
-    const u32 site = static_cast<u32>(e->barrier_site);
-    if (e->live < e->threads) check_report(e->check, kExitBeforeBarrier, site, 0, e->threads - e->live, 0);
-    check_barrier(e->check, kWholeThreadgroup, site, e->barrier_flags);
+    if (e->live < e->threads) report_exits(e);
+    check_barrier(e->check, kWholeThreadgroup, static_cast<u32>(e->barrier_site), e->barrier_flags);
   }
   for (u32 i = 0; i < e->simdgroups; i++) {
     e->simdgroup[i].ready |= e->simdgroup[i].at_barrier;
@@ -262,6 +282,7 @@ static void fiber_main() {
       self = &e->fiber[here / kStackBytes];
     }
     begin_thread(e, self);
+    e->simdgroup[e->current].exited |= 1u << e->lane;
     e->live--;
     if (!choose(e)) {
       give_fiber(e, self);
@@ -279,7 +300,7 @@ static void begin_threadgroup(Engine* e, u32 threads) {
     Simdgroup* s = &e->simdgroup[i];
     const u32 n = threads - i * kLanes;
     s->unstarted = n >= kLanes ? ~0u : (1u << n) - 1u;
-    s->ready = s->waiting = s->at_barrier = 0;
+    s->ready = s->waiting = s->at_barrier = s->exited = s->early = 0;
     s->mixed = false;
   }
   e->threads = e->live = threads;
@@ -454,6 +475,7 @@ void assay_simdgroup(int site, Complete complete) {
   const u32 lane = e->lane, bit = 1u << lane;
   s->lane[lane].site = site;
   s->complete[lane] = complete;
+  s->early &= ~bit;
   if (!s->waiting) {
     s->site = site;
     s->operation = complete;
@@ -466,6 +488,7 @@ void assay_simdgroup(int site, Complete complete) {
   if (!s->mixed && !(s->unstarted | s->ready | s->at_barrier)) {
     const u32 mask = s->waiting;
     e->operation_site = site;
+    if (e->check && s->exited) report_divergence(e, s, lane, mask);
     complete(s->lane, mask);
     s->waiting = 0;
     s->ready = mask & ~bit;
@@ -481,11 +504,14 @@ void assay_flagged_barrier(int site, u32 flags) {
   if (!e->arrived) {
     e->barrier_site = site;
     e->barrier_flags = ~0u;
+    e->barrier_thread = e->current * kLanes + e->lane;
   }
+  s->early &= ~(1u << e->lane);
   e->barrier_flags &= flags;
   if (e->barrier_site != site && e->check) {
     check_report(e->check, kBarrierDiverges, static_cast<u32>(site), static_cast<u32>(e->barrier_site),
-                 e->current * kLanes + e->lane, 0);
+                 e->current * kLanes + e->lane, e->barrier_thread);
+    e->check->diverged = 1;
   } else if (e->barrier_site != site) {
     e->launch->fault = kDivergentBarrier;
     e->launch->lines[0] = e->barrier_site;
@@ -512,7 +538,15 @@ u32 assay_garbage(bool seen) {
   Engine* e = engine;
   if (!e->check) return 0xdeadbeefu;
   if (seen) check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
-  return e->check->garbage;
+  const Check* c = e->check;
+  return c->garbage_site && c->garbage_site == static_cast<u32>(e->operation_site) ? c->other_garbage : c->garbage;
+}
+
+// A function without a result has met a `return` before its end.
+void assay_returns(u32 site) {
+  Simdgroup* s = &engine->simdgroup[engine->current];
+  s->early |= 1u << engine->lane;
+  s->returned_at[engine->lane] = site;
 }
 
 void assay_abandon() {

@@ -321,8 +321,9 @@ METAL_FUNC T collective_fill(T v, T filling, uint argument, int site, void (*com
   return collective(v, argument, site, complete);
 }
 
-METAL_FUNC Lane ballot(bool vote_of_lane, int site) {
+METAL_FUNC Lane ballot(bool vote_of_lane, int site, uint argument = 0) {
   Lane* lane = assay_lane();
+  lane->argument = argument;
   lane->value[0] = vote_of_lane;
   assay_simdgroup(site, &vote);
   return *lane;
