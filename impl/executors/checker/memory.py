@@ -11,7 +11,7 @@ from mlx_assay.impl.executors import launch, objects
 # As in runtime/checker.h.
 BUFFERS, ARRAYS = 64, 128
 _ARRAY_SHIFT = 24
-# Of a span of addresses around a device array: with the first, 32 bits of index stay within it for elements of 16 bytes.
+# Of the addresses around a device array. With the first, 32 bits of index over elements of 16 bytes stay within them.
 _BUFFER_SHIFTS = (37, 34)
 _PAGE = 16 * 1024
 _CELL_BYTES = 40

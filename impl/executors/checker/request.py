@@ -1,8 +1,8 @@
 """What the runtime is told of a checked launch, and what it tells: the layouts of runtime/checker.h."""
 
 import ctypes
-from dataclasses import dataclass
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mlx_assay.impl.executors import objects
 from mlx_assay.impl.executors.checker import memory
