@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import cache, choice, fidelity
+from mlx_assay.impl.executors import cache, choice, crew, fidelity
 from mlx_assay.impl.executors.kernel import metal_kernel
 from mlx_assay.impl.executors.toolchain import ToolchainError, baseline, machine, toolchain
 
@@ -50,6 +50,7 @@ def describe(name: str) -> dict[str, str]:
         "f16_denormals": "kept",
         "mode": mode if switches.flushes else "no denormal flag",
         "schedule": choice.current_schedule(),
+        "threads": str(crew.threads()),
         "transcendentals": "C library, f32",
         "cpu": _processor(),
     }

@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 
-from mlx_assay.impl.executors import fidelity
+from mlx_assay.impl.executors import crew, fidelity
 from mlx_assay.impl.executors.guard import STRAY, Guard
 from mlx_assay.impl.executors.objects import Library
 
@@ -34,6 +34,8 @@ class _Launch(ctypes.Structure):
         ("fault_address", ctypes.c_uint64),
         ("fault_access", ctypes.c_uint32),
         ("guarded", ctypes.c_uint32),
+        ("next_threadgroup", ctypes.c_uint64),
+        ("may_ask", ctypes.c_uint32),
     )
 
 
@@ -164,7 +166,7 @@ def launch(
     buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
     request.buffers = ctypes.addressof(buffers)
     request.guarded = guard is not None
-    fault = library.launch(ctypes.byref(request))
+    fault = crew.run(library.launch, request)
     if guard is not None and fault >= STRAY:
         raise guard.error(name, fault, request.fault_address, request.fault_access)
     if fault == 1:

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
-from mlx_assay.impl.executors import choice, launch, objects
+from mlx_assay.impl.executors import choice, crew, launch, objects
 from mlx_assay.impl.executors.binding import Argument, Binding, ConstantValue
 
 Axes = int | Sequence[int]
@@ -85,7 +85,7 @@ class RawKernel:
         request = launch.prepare(self._thread(), self.threadgroup_bytes, grid, threadgroup, poison, schedule)
         passed = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
         request.buffers = ctypes.addressof(passed)
-        fault = self._launch(ctypes.byref(request))
+        fault = crew.run(self._launch, request)
         if fault == 1:
             first, second = (self._site(n) for n in request.lines)
             raise LaunchError(

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "launch.h"
-#include "pages.h"
+#include "system.h"
 
 namespace assay {
 

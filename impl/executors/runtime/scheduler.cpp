@@ -53,7 +53,15 @@ struct Launch {
   u64 fault_address;
   u32 fault_access;
   u32 guarded;
+  // Threadgroups are taken by number, by as many engines as run this launch.
+  u64 next_threadgroup;
+  // Whether to come back for help once the launch proves to be long.
+  u32 may_ask;
 };
+
+constexpr u32 kWantsHelp = 100;
+// Help costs about a tenth of a millisecond: asked for after as much work, where more than twice as much is left.
+constexpr u64 kAskAfter = 250 * 1000, kAskFor = 500 * 1000;
 
 constexpr u64 kStackBytes = 256 * 1024;
 
@@ -87,6 +95,10 @@ static Engine* idle_engines;
 static volatile char idle_lock;
 
 static void fiber_main();
+
+static u32 fault_of(const Launch* l) { return __atomic_load_n(&l->fault, __ATOMIC_RELAXED); }
+
+static void count(u32* counter) { __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 
 static u32 draw(Engine* e) {
   e->random = e->random * 1664525u + 1013904223u;
@@ -159,7 +171,7 @@ static void resolve_divergence(Engine* e, Simdgroup* s) {
   complete(e, s, leader, mask);
   s->waiting &= ~mask;
   s->ready |= mask;
-  e->launch->divergent_simdgroup_operations++;
+  count(&e->launch->divergent_simdgroup_operations);
 }
 
 static void report_exits(Engine* e) {
@@ -179,7 +191,7 @@ static void report_exits(Engine* e) {
 
 static void open_barrier(Engine* e) {
   // Threads that have returned count as arrived: MLX's own col_reduce_small relies on it.
-  if (e->live < e->threads) e->launch->barriers_after_exits++;
+  if (e->live < e->threads) count(&e->launch->barriers_after_exits);
   if (e->check) {
     if (e->live < e->threads) report_exits(e);
     check_barrier(e->check, kWholeThreadgroup, static_cast<u32>(e->barrier_site), e->barrier_flags);
@@ -250,7 +262,7 @@ static void leave(Engine* e, Fiber* self) {
 
 static void wait(Engine* e, u32 simdgroup, u32 lane) {
   Fiber* self = e->simdgroup[simdgroup].fiber[lane];
-  if (e->launch->fault != kNone || !choose(e)) assay_switch(&self->sp, e->launcher_sp);
+  if (fault_of(e->launch) != kNone || !choose(e)) assay_switch(&self->sp, e->launcher_sp);
   leave(e, self);
 }
 
@@ -355,6 +367,12 @@ static void give_engine(Engine* e) {
   __atomic_clear(&idle_lock, __ATOMIC_RELEASE);
 }
 
+// The first fault is the launch's; other engines stop for it.
+static bool claim_fault(Launch* l, Fault fault) {
+  u32 none = kNone;
+  return __atomic_compare_exchange_n(&l->fault, &none, fault, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
 static void forget_fibers(Engine* e) {
   e->free_fibers = nullptr;
   for (u32 i = 0; i < e->fibers_made; i++) {
@@ -363,7 +381,8 @@ static void forget_fibers(Engine* e) {
   }
 }
 
-static void run_grid(Engine* e) {
+// Runs threadgroups until none is left, or (true) until help would pay.
+static bool run_grid(Engine* e) {
   Launch* l = e->launch;
   Position* p = &e->position;
   u32 groups[3], threads = 1;
@@ -375,15 +394,24 @@ static void run_grid(Engine* e) {
     threads *= l->threadgroup[i];
   }
   p->dispatch_simdgroups_per_threadgroup = (threads + kLanes - 1) / kLanes;
-  const bool backward = e->schedule == kReverse;
-  u32 n[3], at[3];
-  for (n[2] = 0; n[2] < groups[2]; n[2]++)
-    for (n[1] = 0; n[1] < groups[1]; n[1]++)
-      for (n[0] = 0; n[0] < groups[0]; n[0]++) {
-        for (int i = 0; i < 3; i++) at[i] = backward ? groups[i] - 1 - n[i] : n[i];
-        run_threadgroup(e, at);
-        if (l->fault != kNone) return forget_fibers(e);
-      }
+  const u64 plane = static_cast<u64>(groups[0]) * groups[1], all = plane * groups[2];
+  const u64 begun = l->may_ask ? assay_nanoseconds() : 0;
+  for (u64 done = 1;; done++) {
+    const u64 taken = __atomic_fetch_add(&l->next_threadgroup, 1, __ATOMIC_RELAXED);
+    if (taken >= all) return false;
+    const u64 n = e->schedule == kReverse ? all - 1 - taken : taken;
+    const u32 at[3] = {static_cast<u32>(n % groups[0]), static_cast<u32>(n / groups[0] % groups[1]),
+                       static_cast<u32>(n / plane)};
+    run_threadgroup(e, at);
+    if (fault_of(l) != kNone) {
+      forget_fibers(e);
+      return false;
+    }
+    if (l->may_ask && (done % 16 == 0 || !(done & (done - 1)))) {
+      const u64 spent = assay_nanoseconds() - begun;
+      if (spent > kAskAfter && all > taken + 1 && (all - taken - 1) * (spent / done) > kAskFor) return true;
+    }
+  }
 }
 
 static void begin_check(Engine* e) {
@@ -423,11 +451,13 @@ u64 assay_note_fault(u64 stack_pointer, u64 address, Touch touch) {
   if (on >= all) return 0;
   Launch* l = e->launch;
   const u64 beside = address - reinterpret_cast<u64>(e->guarded_memory);
-  l->fault = kStray;
-  if (at < all && at % kStackBytes < kPageBytes) l->fault = kStackOverflow;
-  if (beside < kMaxThreadgroupBytes + 2 * kPageBytes) l->fault = kStrayThreadgroup;
-  l->fault_address = address;
-  l->fault_access = static_cast<u32>(touch);
+  Fault fault = kStray;
+  if (at < all && at % kStackBytes < kPageBytes) fault = kStackOverflow;
+  if (beside < kMaxThreadgroupBytes + 2 * kPageBytes) fault = kStrayThreadgroup;
+  if (claim_fault(l, fault)) {
+    l->fault_address = address;
+    l->fault_access = static_cast<u32>(touch);
+  }
   return ((stacks + (on / kStackBytes + 1) * kStackBytes) & ~63ul) - 8;
 }
 
@@ -438,6 +468,8 @@ void assay_leave_after_fault() {
 
 extern "C" {
 
+// Runs what is left of a launch; others may do so at once. kWantsHelp: call again, and let others call too, with may_ask
+// cleared.
 u32 assay_launch(Launch* launch) {
   Engine* e = take_engine();
   if (!e) return launch->fault = kNoMemory;
@@ -452,13 +484,13 @@ u32 assay_launch(Launch* launch) {
     return launch->fault = kNoMemory;
   }
   const u64 mode = assay_enter_mode(!launch->keep_denormals);
-  run_grid(e);
+  const bool wants_help = run_grid(e);
   assay_restore_mode(mode);
   if (e->check) check_end(e->check);
   if (launch->guarded) assay_guard_end(&e->guard);
   engine = nullptr;
   give_engine(e);
-  return launch->fault;
+  return wants_help ? kWantsHelp : fault_of(launch);
 }
 
 Lane* assay_lane() { return engine->letter_box; }
@@ -513,12 +545,13 @@ void assay_flagged_barrier(int site, u32 flags) {
                  e->current * kLanes + e->lane, e->barrier_thread);
     e->check->diverged = 1;
   } else if (e->barrier_site != site) {
-    e->launch->fault = kDivergentBarrier;
-    e->launch->lines[0] = e->barrier_site;
-    e->launch->lines[1] = site;
+    if (claim_fault(e->launch, kDivergentBarrier)) {
+      e->launch->lines[0] = e->barrier_site;
+      e->launch->lines[1] = site;
+    }
   }
   e->arrived++;
-  if (e->arrived == e->live && e->launch->fault == kNone && e->schedule < kRoundRobin) {
+  if (e->arrived == e->live && fault_of(e->launch) == kNone && e->schedule < kRoundRobin) {
     open_barrier(e);
     return;
   }

@@ -1,9 +1,21 @@
-// Pages of memory from the system. Freestanding, so that no C library header is needed to compile it.
+// Pages of memory and the time, from the system. Freestanding, so that no C library header is needed to compile it.
 #pragma once
 
 extern "C" {
 void* mmap(void*, unsigned long, int, int, int, long);
 int mprotect(void*, unsigned long, int);
+int clock_gettime(int, long*);
+}
+
+inline unsigned long assay_nanoseconds() {
+#if defined(__APPLE__)
+  constexpr int kMonotonic = 6;
+#else
+  constexpr int kMonotonic = 1;
+#endif
+  long now[2] = {0, 0};
+  clock_gettime(kMonotonic, now);
+  return static_cast<unsigned long>(now[0]) * 1000000000ul + static_cast<unsigned long>(now[1]);
 }
 
 #if defined(__APPLE__)
