@@ -14,7 +14,7 @@ REPEATS = 9
 
 
 def measure() -> list[Figure]:
-    """Median wall milliseconds of the kernel alone (lse given), and with the native logsumexp."""
+    """Median milliseconds of processor time, of the kernel alone (lse given) and with the native logsumexp."""
     import mlx.core as mx
     import numpy as np
 
@@ -27,9 +27,12 @@ def measure() -> list[Figure]:
     with executors.use("host"):
         kernel = _median(lambda: mx.eval(argmax_given(logits, lse)))
         whole = _median(lambda: mx.eval(normalized_argmax(logits)))
+    stock = _median(lambda: mx.eval(mx.argmax(logits - mx.logsumexp(logits, axis=-1, keepdims=True), axis=-1)))
     return [
         Figure("host argmax_given, f16, 8 x 131072", kernel, "ms", "<=", 100),
         Figure("host normalized_argmax, f16, 8 x 131072", whole, "ms"),
+        Figure("MLX's own expression on this CPU", stock, "ms"),
+        Figure("host argmax_given beside that, times", kernel / stock, "", "<=", 3),
     ]
 
 
@@ -37,7 +40,7 @@ def _median(call: Callable[[], Any]) -> float:
     call()
     spent = []
     for _ in range(REPEATS):
-        began = time.perf_counter()
+        began = time.process_time()
         call()
-        spent.append(1000 * (time.perf_counter() - began))
+        spent.append(1000 * (time.process_time() - began))
     return statistics.median(spent)
