@@ -86,7 +86,7 @@ def test_findings_are_real(site: Site, modules: dict[str, ModuleType]) -> None:
 
     def note(definition: Definition, launch: Launch) -> list[mx.array]:
         launched.add(definition.name)
-        return launch()
+        return launch.run()
 
     with checked() as findings, observed(note):
         mx.eval(site.call(modules[site.module]))
