@@ -1,8 +1,8 @@
 """The headers that MLX ships, for kernels that include them as MLX's own sources do.
 
-They are MLX's own text, so that kernels see what they would on a Mac. Three places are changed: bf16_math.h leaves the
-simdgroup operations of bfloat to the runtime and utils.h hands on its callers' lines, which tell calls apart;
-complex.h is given a copy from the constant space, which clang does not make by itself.
+They are MLX's own text, so that kernels see what they would on a Mac. A few places are changed, see _CHANGES:
+bf16_math.h leaves the simdgroup operations of bfloat to the runtime and utils.h hands on its callers' lines, which tell
+calls apart; complex.h is given a copy from the constant space, which clang does not make by itself.
 """
 
 import importlib.util
@@ -134,10 +134,18 @@ def _without_simd(text: str) -> str:
     return _BFLOAT_SIMD.sub(lambda m: "\n" * m[0].count("\n"), text)
 
 
+# Where address spaces take part, clang has no operator for a step of a pointer by one of MLX's integral constants, and
+# no function for a template's argument that points to one. And it deduces nothing from an alias of an alias.
+_STEP = re.compile(r"\b(src|dst) ([+-]=) ([^;]*\bstr_[xy]\b[^;]*);")
+_DEDUCED = re.compile(r"(?<== )typename metal::vec<(?=U,)")
+_FUNCTION_ARGUMENT = re.compile(r"\bRadixFunc<T> (?=\w+\s*>)")
+
 _CHANGES: dict[str, Callable[[str], str]] = {
     "bf16_math.h": _without_simd,
     "utils.h": _hand_on_sites,
     "complex.h": lambda text: _COMPLEX.sub(_COMPLEX_COPY, text),
+    "fft.h": lambda text: _FUNCTION_ARGUMENT.sub("auto ", text),
+    "steel/attn/mma.h": lambda text: _DEDUCED.sub("assay::native<", _STEP.sub(r"\1 \2 assay::step(\3);", text)),
 }
 
 

@@ -15,8 +15,13 @@ _FLOAT_LITERAL = re.compile(
     r"(?<![\w.])(0[xX][\da-fA-F]*\.?[\da-fA-F]*[pP][+-]?\d+|(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])"
 )
 _VECTOR = re.compile(r"(?<!operator )\bvec\s*<")
-# An object that a function returns lies in no address space yet: a method of the thread space takes any but constant.
-_THREAD_METHOD = re.compile(r"(\)\s*(?:const\b\s*)?)\bthread\b(?=\s*(?:const\b|[:{;]))")
+# An object that a function returns lies in no address space yet: constructors, operators and constant references of the
+# thread space take any but constant.
+_THREAD_METHOD = re.compile(r"\)\s*(?:const\b\s*)?\bthread\b(?=\s*(?:const\b|noexcept\b|[:{;]))")
+_THREAD_REFERENCE = re.compile(r"\b(?:const\s+thread|thread\s+const)\s+((?:\w+::)*\w+(?:\s*<[^<>;&]*>)?\s*&)")
+_CONSTANT_METHOD = re.compile(r"(\)\s*)constant\b(?=\s*[:{;])")
+_STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)")
+_BRACED = re.compile(r"(?<=[\w>])\(\s*\{([^{};]*)\}(?=\s*[,)])")
 _THREADGROUP = re.compile(r"(?:(?<=[;{}:\n])|\A)(\s*)(?:alignas\([^()]*\)\s*)?threadgroup\s+([^;{}]*);")
 _DECLARATOR = re.compile(r"(?P<type>.+?[\s>])\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sizes>(?:\[[^\]]*\]\s*)*)\Z", re.S)
 _CHOICE = re.compile(r"(?P<mark>::|[?:])")
@@ -64,6 +69,31 @@ def _constructors(code: str) -> str:
         out.append("make_vec<" if called else match.group())
         at = match.end()
     return "".join(out) + code[at:]
+
+
+def _opening(code: str, end: int) -> int:
+    """The index of the parenthesis that closes before `end`."""
+    depth = 0
+    for i in range(end - 1, -1, -1):
+        depth += (code[i] == ")") - (code[i] == "(")
+        if depth == 0:
+            return i
+    return 0
+
+
+def _methods(code: str) -> str:
+    """`thread` after the parameters of a constructor or an operator goes; that of a method stays."""
+    structs = set(_STRUCT.findall(code))
+
+    def changed(match: re.Match[str]) -> str:
+        before = code[: _opening(code, match.start() + 1)].rstrip()
+        name = re.search(r"(\w+|\boperator\b[^;{}()]*(?:\(\))?)\Z", before)
+        given = before[max(before.rfind(c) for c in ";{}") + 1 :]
+        gives_own = re.search(r"\bthread\b", given) is not None
+        free = name is not None and (name[1] in structs or ("operator" in name[1] and not gives_own))
+        return match[0].replace("thread", "") if free else match[0]
+
+    return _CONSTANT_METHOD.sub(r"\1__constant", _THREAD_METHOD.sub(changed, code))
 
 
 def _initialised(code: str) -> str:
@@ -187,7 +217,8 @@ def rewrite(text: str, numbers: Iterator[int | str] | None = None, classes: bool
     code = _FUNCTION_CONSTANT.sub(r"ASSAY_FUNCTION_CONSTANT(\g<type>, \g<name>, \g<index>);", code)
     code = _THREADGROUP_ATTRIBUTE.sub("", code)
     code = _KERNEL_WORD.sub("", code)
-    code = _THREAD_METHOD.sub(r"\1", code)
+    code = _methods(_THREAD_REFERENCE.sub(r"const \1", code))
+    code = _BRACED.sub(lambda m: f"(assay::braced({m[1]})" if "," in m[1] else m[0], code)
     code = _deducible(_initialised(code))
     code = _constructors(code)
     code = _choices(code) if classes else code

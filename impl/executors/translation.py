@@ -31,7 +31,8 @@ def prelude() -> str:
 
 
 @cache
-def _known() -> frozenset[str]:
+def known() -> frozenset[str]:
+    """The headers that `prelude` holds."""
     seen: set[str] = set()
     expand(INCLUDED, count(), seen)
     return frozenset(seen)
@@ -58,7 +59,7 @@ def translate(text: Text) -> str:
         (
             prelude(),
             line("header"),
-            expand(rewrite(header, numbers, classes), numbers, set(_known()), "header"),
+            expand(rewrite(header, numbers, classes), numbers, set(known()), "header"),
             line("signature") if ended else "",
             rewrite(text.signature, numbers),
             line("source"),

@@ -5,7 +5,8 @@
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
 
 #define device __global
-#define constant __constant
+// What lies in the constant space is constant.
+#define constant const __constant
 #define threadgroup __local
 #define thread __private
 #define METAL_FUNC inline __attribute__((always_inline))
@@ -245,6 +246,28 @@ using plain = typename type_identity<T>::type;
 
 }  // namespace metal
 
+namespace assay {
+
+// How far a pointer goes: an integer, or a class that stands for one.
+template <class T>
+METAL_FUNC constexpr auto step(T by) {
+  if constexpr (__is_integral(T))
+    return by;
+  else
+    return static_cast<typename T::value_type>(by);
+}
+
+template <class T, class Tag>
+struct lacking {
+  operator T() const __constant { return Tag::get(); }
+};
+template <class T, class Tag>
+METAL_FUNC T value(const __constant lacking<T, Tag>&) {
+  return Tag::get();
+}
+
+}  // namespace assay
+
 // A function constant is a constant where its value was given (by `#define ASSAY_FUNCTION_CONSTANT_<index> , value`, see
 // translation.py), and an error where code that is kept needs it otherwise.
 #define ASSAY_FUNCTION_CONSTANT(type, name, index) ASSAY_GIVEN_OR_NOT(type, name, index, ASSAY_FUNCTION_CONSTANT_##index)
@@ -257,10 +280,10 @@ using plain = typename type_identity<T>::type;
 #define ASSAY_NOT_GIVEN(type, name, index, ...)                                                                    \
   type assay_missing_##name()                                                                                      \
       __attribute__((error("function constant " #index " (" #name ") has no value: give it one, see docs/language.md"))); \
-  struct assay_lacking_##name {                                                                                    \
-    operator type() const __constant { return assay_missing_##name(); }                                            \
+  struct assay_tag_##name {                                                                                        \
+    static type get() { return assay_missing_##name(); }                                                           \
   };                                                                                                               \
-  static constexpr __constant assay_lacking_##name name = {};                                                      \
+  static constexpr __constant assay::lacking<type, assay_tag_##name> name = {};                                    \
   static constexpr __constant bool assay_given_##name = false
 #define is_function_constant_defined(name) assay_given_##name
 

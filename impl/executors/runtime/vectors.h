@@ -171,6 +171,44 @@ METAL_FUNC T make(A... a) {
     return construct<T>(a...);
 }
 
+// `f({x, y})`: a list in the place of a vector's argument, which clang takes for a class alone.
+template <class... A>
+struct braced_list;
+template <class A, class B>
+struct braced_list<A, B> {
+  A a;
+  B b;
+  template <class V, class = metal::enable_if_t<(vector_traits<V>::is_native && vector_traits<V>::size == 2)>>
+  operator V() const { return construct<V>(a, b); }
+  template <class V, class = metal::enable_if_t<__is_class(V)>, class = decltype(V{A(), B()})>
+  operator V() const { return V{a, b}; }
+};
+template <class A, class B, class C>
+struct braced_list<A, B, C> {
+  A a;
+  B b;
+  C c;
+  template <class V, class = metal::enable_if_t<(vector_traits<V>::is_native && vector_traits<V>::size == 3)>>
+  operator V() const { return construct<V>(a, b, c); }
+  template <class V, class = metal::enable_if_t<__is_class(V)>, class = decltype(V{A(), B(), C()})>
+  operator V() const { return V{a, b, c}; }
+};
+template <class A, class B, class C, class D>
+struct braced_list<A, B, C, D> {
+  A a;
+  B b;
+  C c;
+  D d;
+  template <class V, class = metal::enable_if_t<(vector_traits<V>::is_native && vector_traits<V>::size == 4)>>
+  operator V() const { return construct<V>(a, b, c, d); }
+  template <class V, class = metal::enable_if_t<__is_class(V)>, class = decltype(V{A(), B(), C(), D()})>
+  operator V() const { return V{a, b, c, d}; }
+};
+template <class... A>
+METAL_FUNC braced_list<A...> braced(A... a) {
+  return {a...};
+}
+
 #define ASSAY_BFLOAT_VECTOR(op)                                                                    \
   template <int N>                                                                                 \
   METAL_FUNC bfloat_vector<N> operator op(bfloat_vector<N> a, bfloat_vector<N> b) {                \
