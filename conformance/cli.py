@@ -11,7 +11,7 @@ from typing import Any
 from mlx_assay.conformance import options
 from mlx_assay.conformance.checking import command
 from mlx_assay.conformance.verbs.refusal import Refusal
-from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
 
 DEFAULT_REPORT = "mlx-assay-report.json"
 QUERY_HELP = """queries:
@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"{EXITS}\nmlx-assay VERB --help shows examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action=_Version, nargs=0, help="this suite's version, and MLX's")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_run(verbs)
     command.add(_verb(verbs, "check", command.SUMMARY, command.EPILOG))
@@ -41,6 +42,22 @@ def parser() -> argparse.ArgumentParser:
     doctor = _verb(verbs, "doctor", "name each part that is missing or broken, and the command that mends it", "")
     doctor.set_defaults(call=_doctor)
     return top
+
+
+class _Version(argparse.Action):
+    """Asks the installed distributions only where it is wanted."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        told = []
+        for name in ("mlx-assay", "mlx"):
+            try:
+                told.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                told.append(f"{name} is not installed")
+        print(", ".join(told))
+        parser.exit()
 
 
 def _verb(verbs: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
@@ -262,9 +279,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("mlx-assay: interrupted", file=sys.stderr)
         return EXIT_INCOMPLETE
     except BrokenPipeError:
-        # The reader went away; nothing more can be said to it, not even at exit.
+        # The reader went away with what it wanted; nothing more can be said to it, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_INCOMPLETE
+        return EXIT_CONFORMS
 
 
 if __name__ == "__main__":

@@ -82,7 +82,27 @@ def pytest_configure(config: pytest.Config) -> None:
             distribution(config.getoption("dist", "no"))
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
+        _require_executor(options)
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
+
+
+def _require_executor(options: Options) -> None:
+    """Ends pytest before anything runs where the executor asked for is unknown, or cannot run here (exit code 3)."""
+    if options.executor is None:
+        return
+    from mlx_assay.conformance.session import Session
+    from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
+    from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+
+    try:
+        checked_executor(options.executor)
+    except Refusal as refusal:
+        if refusal.code != EXIT_INCOMPLETE:
+            raise pytest.UsageError(f"mlx-assay: {refusal}") from None
+        if options.report is not None:
+            # No report of an earlier run may stand for this one.
+            Session(options).finish()
+        pytest.exit(f"mlx-assay: incomplete, nothing was judged: {refusal}", refusal.code)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -229,10 +230,18 @@ def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m mlx_assay.conformance.cli list --tier full --json | head -1"
-    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    command = f"set -o pipefail; {sys.executable} -m mlx_assay.conformance.cli list --tier full --json | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[\n"
     assert "Traceback" not in done.stderr
+    assert done.returncode == 0, "the reader has what it wanted"
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"mlx-assay {version('mlx-assay')}, mlx {version('mlx')}\n"
 
 
 def test_the_real_thing_runs_from_elsewhere_and_replays(tmp_path: Path) -> None:

@@ -189,12 +189,25 @@ def test_keys_of_the_configuration_serve_too(tmp_path: Path) -> None:
     assert [record.id for record in report.cases] == expected
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="Metal may be here")
+@pytest.mark.parametrize("count", ["-n0", "-n1"])
+def test_an_executor_that_cannot_run_here_leaves_the_run_incomplete(tmp_path: Path, count: str) -> None:
+    report, done = judged(tmp_path, "--mlx-assay-executor=metal", count)
+    told = done.stdout + done.stderr
+    assert done.returncode == 3, told
+    assert "incomplete, nothing was judged: Executor 'metal' cannot run here: MLX has no Metal back end here" in told
+    assert "Importing" not in told
+    assert report.exit_code == 3
+    assert report.cases == []
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
         ("--mlx-assay-tier=slow", "Expected a tier, quick or full, but got 'slow'"),
         ("--mlx-assay-seed=-3", "Expected a seed"),
         ("--mlx-assay-limit=0", "Expected a limit"),
+        ("--mlx-assay-executor=cuda", "Expected an executor, metal or host, but got 'cuda'"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(tmp_path: Path, option: str, message: str) -> None:
