@@ -102,6 +102,13 @@ ENDINGS = {
         "exception",
         "IndexError",
     ),
+    "in a forked process": Ending(
+        # Forked before MLX has threads, behind which it would wait for ever.
+        "import os, signal\nif not os.fork(): signal.alarm(9); launch(sound); os._exit(0)\nos.wait(); launch(sound)",
+        EXIT_INCOMPLETE,
+        "fork",
+        "launched in a forked process",
+    ),
     "reads standard input": Ending("launch(sound); input()  # mark", EXIT_INCOMPLETE, "exception", "EOFError"),
     "floods the channel": Ending(
         "import os; launch(sound)\nfor n in range(3, 40):\n  try: os.write(n, b'x' * 2**20)\n  except OSError: pass",

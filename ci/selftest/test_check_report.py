@@ -11,6 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 from mlx_assay.conformance.checking import report as reports
 from mlx_assay.conformance.checking import sarif
@@ -216,6 +217,18 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, variables: d
     file = io.StringIO()
     show(report(race()), console(file))
     assert ("\x1b[" in file.getvalue()) is coloured
+
+
+def test_a_terminal_gets_lines_that_fit() -> None:
+    file = io.StringIO()
+    screen = Console(file=file, force_terminal=True, color_system=None, width=60)
+    show(report(race(), FLAGS), screen)
+    lines = [shown.rstrip() for shown in file.getvalue().splitlines()]
+    assert max(map(cell_len, lines)) <= 60
+    assert lines[:2] == [
+        "sums.py:18:44: error: two simdgroups access an element and",
+        "    no barrier orders them [race]",
+    ]
 
 
 def test_sensitivities_are_a_table() -> None:

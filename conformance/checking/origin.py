@@ -106,18 +106,21 @@ def _plain(line: str) -> str:
 
 
 def _runs(wanted: Sequence[str], region: Region) -> list[_Run]:
-    """The longest runs of wanted lines that stand one below another in the region, or all in one line of it."""
+    """The longest runs of wanted lines that stand one below another in the region."""
     there = [_plain(line) for line in region.lines]
-    joined = "\n".join(there)
-    known = [bool(line) and line in joined for line in wanted]
+    exact: dict[str, list[int]] = {}
+    for place, held in enumerate(there):
+        exact.setdefault(held, []).append(place)
+    # Only where a literal begins or ends does a line hold more than the kernel's.
+    quoted = [place for place, held in enumerate(there) if "'" in held or '"' in held]
     found: list[_Run] = []
     ended: dict[int, int] = {}
     for begin, line in enumerate(wanted):
-        if not known[begin]:
+        if not line:
             continue
-        for place, held in enumerate(there):
+        for place in sorted({*exact.get(line, ()), *(place for place in quoted if line in there[place])}):
             # A run that began earlier on the same diagonal holds this one.
-            if line not in held or ended.get(place - begin, -1) >= begin:
+            if ended.get(place - begin, -1) >= begin:
                 continue
             run = _follow(wanted, there, begin, place)
             ended[place - begin] = begin + len(run) - 1

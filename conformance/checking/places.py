@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
@@ -55,6 +56,7 @@ def site() -> Location | None:
     return None
 
 
+@lru_cache(maxsize=10_000)
 def python_line(file: str, number: int) -> Location:
     """A line of a Python file, all of it meant."""
     text = linecache.getline(file, number).rstrip("\n")[:LONGEST_LINE]

@@ -17,6 +17,7 @@ MOST_SHOWN = 20
 
 NARROWEST = 40
 CUT = "..."
+INDENT = "    "
 STYLES = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "incomplete": "bold yellow"}
 """The colours of clang."""
 
@@ -29,7 +30,17 @@ def console(file: TextIO) -> Console:
 def show(report: CheckReport, screen: Console) -> None:
     """Prints the whole check."""
     for line in rendered(report, screen.width):
-        screen.print(line, soft_wrap=True)
+        for part in _folded(line, screen) if screen.is_terminal else (line,):
+            screen.print(part, soft_wrap=True)
+
+
+def _folded(line: Text, screen: Console) -> Iterator[Text]:
+    """A line in as many as a terminal needs, the further ones indented; in a log it stays whole, to be searched."""
+    first, *further = line.wrap(screen, screen.width) if line.cell_len > screen.width else [line]
+    yield first
+    if further:
+        rest = Text(" ").join(further)
+        yield from (Text(INDENT) + part for part in rest.wrap(screen, screen.width - len(INDENT)))
 
 
 def rendered(report: CheckReport, width: int = 80) -> Iterator[Text]:

@@ -47,7 +47,8 @@ class Function:
     def run(self, arguments: list[str]) -> None:
         """Imports the module, the working directory first on its path, and calls the function.
 
-        NoTarget: there is no such module or function, or the function needs arguments.
+        NoTarget: there is no such module or function, or the function needs arguments. SystemExit: it returned an
+        integer, which is its status.
         """
         sys.argv = [self.module, *arguments]
         sys.path.insert(0, os.getcwd())
@@ -75,7 +76,10 @@ class Function:
         except ValueError:
             # A function of C need not have a signature.
             pass
-        found()
+        status = found()
+        if isinstance(status, int) and not isinstance(status, bool):
+            # As for a console script: pytest:main and others return their status.
+            raise SystemExit(int(status))
 
 
 def target(text: str) -> Script | Function:

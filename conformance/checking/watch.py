@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -25,8 +26,9 @@ from mlx_assay.conformance.checking.protocol import (
     Returned,
     Sensed,
     Settings,
+    Stumbled,
 )
-from mlx_assay.conformance.checking.report import Access, Diagnostic, Location
+from mlx_assay.conformance.checking.report import Access, Diagnostic, Location, Problem
 from mlx_assay.conformance.checking.rules import COMPILE_ERROR
 from mlx_assay.conformance.checking.sensitivity import Senses
 from mlx_assay.impl.executors import checker
@@ -60,15 +62,19 @@ class Watch:
     def __init__(self, settings: Settings, tell: Tell) -> None:
         self._settings = settings
         self._tell = tell
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._kernels: dict[Definition, _Watched] = {}
         self._numbers: dict[object, int] = {}
         self._found: list[Diagnostic] = []
         self._told: list[int] = []
         self._dropped = 0
+        self._told_of_fork = False
 
     def __call__(self, definition: Definition, launch: Launch) -> list[Any]:
         """Runs the launch under the checker; the first schedule's outputs are the script's."""
+        if os.getpid() != self._process:
+            return self._forked(definition, launch)
         site = places.site()
         kernel = self._kernel(definition)
         thread = threading.get_ident()
@@ -84,6 +90,14 @@ class Watch:
             return outputs
         finally:
             self._tell(Returned(thread))
+
+    def _forked(self, definition: Definition, launch: Launch) -> list[Any]:
+        """Whoever is forked has its own copy of what is known here, and cannot add to it."""
+        told = f"kernel {definition.name[:TEXT_LIMIT]!r} was launched in a forked process, where it is not checked"
+        if not self._told_of_fork:
+            self._told_of_fork = True
+            self._tell(Stumbled(Problem(what="fork", message=told, location=places.site())))
+        return launch.run()
 
     def _checked(self, kernel: _Watched, launch: Launch, site: Location | None) -> list[Any]:
         before: dict[object, int] = {}
