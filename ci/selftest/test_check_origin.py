@@ -30,6 +30,7 @@ FORMS = {
     "formatted": 'N = 4\nsource = f"""\n  int i;  // @1\n  if (i < {N}) {{  // @2\n    y[i] = {N};\n  }}  // @3\n"""',
     "format method": 'source = """\n  int a = {n};\n  if (a) {{ b[a]++; }}  // @1\n  c[a] = 1;  // @2\n""".format(n=3)',
     "replaced": 'source = """\n  T a = 0;\n  b[a] += 1;  // @1\n  T c;\n  d[c] = 1;  // @2\n""".replace("T", "int")',
+    "both ends": 'source = """a[{n}] = 1;  // @1\n  b[lane];  // @2\n  c[{n}] = 3;  // @3""".format(n="i")',
     "pieces": 'source = (\n  "uint row = position.x;  // @1\\n"\n  "x[row] += 1;  // @2\\n"\n)',
     "one line": 'source = "y[thread] = x[thread];  // @1"',
     "one literal of two lines": 'source = "a[thread] = 1;  // @1\\n b[thread] = 2;  // @1"',

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,12 @@ MOST_LINES = 5000
 
 LIGHTEST_RUN = 8
 """Characters that a run of lines must have, lest every `}` be found somewhere."""
+
+ALIKE = 0.6
+"""How much of a line must stand in another, of 1, for it to be the other with something filled in."""
+
+LONGEST = 300
+"""Characters of a line that are compared with another's."""
 
 
 class Line(NamedTuple):
@@ -155,7 +162,10 @@ def _chosen(runs: Iterable[_Run], wanted: Sequence[str]) -> list[_Run]:
 
 
 def _between(wanted: Sequence[str], runs: Sequence[_Run], region: Region) -> dict[int, int]:
-    """Line numbers by wanted line; a gap between two runs is counted off where the file's gap is as long."""
+    """Line numbers by wanted line; a gap between two runs is counted off where the file's gap is as long.
+
+    Before the first run and behind the last one, lines that are alike are taken for the same.
+    """
     numbers: dict[int, int] = {}
     for run in runs:
         numbers |= {run.begin + step: number for step, number in enumerate(run.numbers)}
@@ -163,4 +173,24 @@ def _between(wanted: Sequence[str], runs: Sequence[_Run], region: Region) -> dic
     for one, other in pairwise(indexes):
         if other - one > 1 and numbers[other] - numbers[one] == other - one:
             numbers |= {one + step: numbers[one] + step for step in range(1, other - one)}
+    _extend(numbers, wanted, region, indexes[-1], 1)
+    _extend(numbers, wanted, region, indexes[0], -1)
     return {index: number for index, number in numbers.items() if wanted[index]}
+
+
+def _extend(numbers: dict[int, int], wanted: Sequence[str], region: Region, index: int, step: int) -> None:
+    while 0 <= index + step < len(wanted):
+        index, number = index + step, numbers[index] + step
+        place = number - region.first
+        if not 0 <= place < len(region.lines):
+            return
+        one, other = wanted[index], _plain(region.lines[place])
+        if one and _shared(one, other) < ALIKE * len(one):
+            return
+        numbers[index] = number
+
+
+def _shared(one: str, other: str) -> int:
+    """Characters of one that stand in the other in the same order, neighbours at least two by two."""
+    blocks = SequenceMatcher(None, one[:LONGEST], other[:LONGEST], autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks if block.size > 1)

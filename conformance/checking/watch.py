@@ -150,9 +150,9 @@ class Watch:
 
     def _add(self, kernel: _Watched, finding: Finding, site: Location | None, before: dict[object, int]) -> None:
         lines = tuple((access.place.file, access.place.line) for access in finding.accesses)
-        met = (finding.kind, lines, finding.array, finding.barrier, finding.message if not lines else "")
+        met = (finding.kind, lines, finding.array, finding.barrier)
         # Which of two accesses came first is the schedule's choice.
-        key = (finding.kind, kernel.number, frozenset(lines), finding.array, met[-1])
+        key = (finding.kind, kernel.number, frozenset(lines), finding.array)
         with self._lock:
             more = finding.count - before.get(met, 0)
             before[met] = finding.count
