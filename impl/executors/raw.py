@@ -107,7 +107,5 @@ class RawLibrary(Protocol):
 
     def __contains__(self, name: str) -> bool: ...
 
-    def function(
-        self, name: str, constants: Mapping[str, ConstantValue] | None = None, *, contraction: bool | None = None
-    ) -> RawKernel:
+    def function(self, name: str, constants: Mapping[str, ConstantValue] | None = None) -> RawKernel:
         """A kernel by name, with values for its function constants."""

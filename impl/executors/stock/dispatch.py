@@ -22,14 +22,10 @@ _SIMD = 32
 _MOST_THREADS = 1024
 _VECTOR_ABOVE = 1 << 16
 _NAMES = {
-    np.dtype(np.float32): "float32",
-    np.dtype(np.float16): "float16",
     np.dtype(ml_dtypes.bfloat16): "bfloat16",
-    np.dtype(np.int32): "int32",
-    np.dtype(np.uint32): "uint32",
-    np.dtype(np.int64): "int64",
-    np.dtype(np.uint8): "uint8",
     np.dtype(np.bool_): "bool_",
+    **{np.dtype(name): name for name in ("float32", "float16", "complex64")},
+    **{np.dtype(f"{sign}int{size}"): f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)},
 }
 
 

@@ -1,0 +1,1 @@
+"""Launches of MLX's stock kernels, each with the CPU operation of MLX that it is held against."""
