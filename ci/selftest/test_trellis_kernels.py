@@ -14,6 +14,8 @@ import pytest
 
 from mlx_assay.impl import executors, trellis
 from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors.stock import StockLibrary
+from mlx_assay.impl.executors.stock.reduction import reduce_columns
 from mlx_assay.impl.trellis import Geometry
 
 DTYPES = {mx.float32: np.dtype(np.float32), mx.float16: np.dtype(np.float16), mx.bfloat16: np.dtype(ml_dtypes.bfloat16)}
@@ -292,6 +294,20 @@ def test_column_sum() -> None:
     assert np.array(trellis.column_sum(mx.array(partial), mx.bfloat16).astype(mx.float32)).shape == (1, 67)
     with pytest.raises(ValueError, match="64"):
         trellis.column_sum(mx.zeros((64, 32)))
+
+
+@pytest.mark.parametrize("columns", [256, 5120])
+def test_the_fold_is_the_column_sum_of_mlx(columns: int) -> None:
+    """col_reduce_looped compiled from MLX's own header, at [1, 128, C] over its middle axis, in every order."""
+    partial = np.random.default_rng(columns).standard_normal((128, columns)).astype(np.float32)
+    partial[64:] -= partial[:64]
+    partial[:, 0], partial[:, 1] = -0.0, np.inf
+    library = StockLibrary()
+    for order in fidelity.SWITCHES["simd_sum"]:
+        with fidelity.switched(simd_sum=order):
+            want = reduce_columns(library, partial[None])
+            got = np.array(trellis.column_sum(mx.array(partial)))
+        assert np.array_equal(got.view(np.uint32), want.view(np.uint32)), order
 
 
 def test_strided_operands() -> None:
