@@ -1,4 +1,7 @@
-"""float32 arithmetic as a GPU's unit does it: fused multiply-add, and sums of a SIMD group in a declared order."""
+"""float32 arithmetic as a GPU's unit does it: fused multiply-add, and sums of a SIMD group in a declared order.
+
+Where a unit takes denormals for zero, results are flushed here; operands are to be flushed before.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,21 @@ LANES = 32
 
 def flushed(values: np.ndarray) -> np.ndarray:
     """float32: denormals as zeros of their sign."""
-    return np.where(np.abs(values) < SMALLEST_NORMAL, np.copysign(np.float32(0), values), values)
+    small = np.abs(values) < SMALLEST_NORMAL
+    if not small.any():
+        return values
+    kept = np.array(values)
+    kept.view(np.uint32)[small] &= np.uint32(1 << 31)
+    return kept
 
 
 def fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, flush: bool = False) -> np.ndarray:
-    """float32: a * b + c, rounded once, to nearest even; with `flush` operands and results that are denormal are zero.
+    """float32: a * b + c, rounded once, to nearest even; with `flush` a denormal result is zero.
 
     The product of two float32 is exact in float64. Their sum with the third is rounded to odd there (Boldo and
     Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008), so that
     the second rounding, to float32, is the only one that counts. A plain float64 sum is rounded twice.
     """
-    if flush:
-        return flushed(fma(flushed(a), flushed(b), flushed(c)))
     with np.errstate(all="ignore"):
         product = a.astype(np.float64) * b.astype(np.float64)
         addend = c.astype(np.float64)
@@ -34,39 +40,50 @@ def fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, flush: bool = False) -> np.
         inexact = (error != 0) & np.isfinite(total)
         outward = (error > 0) == (total > 0)
         bits += np.where(inexact & ((bits & 1) == 0), np.where(outward, 1, -1), 0)
-        return np.asarray(total.astype(np.float32))
+        result = np.asarray(total.astype(np.float32))
+    return flushed(result) if flush else result
 
 
 def multiplied(a: np.ndarray, b: np.ndarray, flush: bool = False) -> np.ndarray:
     """float32: a * b, rounded once."""
     with np.errstate(all="ignore"):
-        return flushed(flushed(a) * flushed(b)) if flush else np.asarray(a * b)
+        result = np.asarray(a * b)
+    return flushed(result) if flush else result
 
 
 def added(a: np.ndarray, b: np.ndarray, flush: bool = False) -> np.ndarray:
     """float32: a + b, rounded once."""
     with np.errstate(all="ignore"):
-        return flushed(flushed(a) + flushed(b)) if flush else np.asarray(a + b)
+        result = np.asarray(a + b)
+    return flushed(result) if flush else result
 
 
-def _butterfly(values: np.ndarray, distances: tuple[int, ...], flush: bool) -> np.ndarray:
-    lanes = np.arange(LANES)
-    for distance in distances:
-        values = added(values, values[lanes ^ distance], flush)
+def _ascending(values: np.ndarray, flush: bool) -> np.ndarray:
+    """What lane 0 gets of the butterfly with distances 1, 2, 4, 8, 16: neighbours first."""
+    while len(values) > 1:
+        values = added(values[::2], values[1::2], flush)
+    return np.asarray(values[0])
+
+
+def _descending(values: np.ndarray, flush: bool) -> np.ndarray:
+    """The same with distances 16, 8, 4, 2, 1: halves first."""
+    while len(values) > 1:
+        half = len(values) // 2
+        values = added(values[:half], values[half:], flush)
     return np.asarray(values[0])
 
 
 def _in_turn(values: np.ndarray, flush: bool) -> np.ndarray:
-    total = values[0]
+    total: np.ndarray = values[0]
     for lane in values[1:]:
         total = added(total, lane, flush)
-    return np.asarray(total)
+    return total
 
 
 ORDERS: Mapping[str, Callable[[np.ndarray, bool], np.ndarray]] = {
-    "ascending-butterfly": lambda values, flush: _butterfly(values, (1, 2, 4, 8, 16), flush),
-    "descending-butterfly": lambda values, flush: _butterfly(values, (16, 8, 4, 2, 1), flush),
-    "sequential": lambda values, flush: _in_turn(values, flush),
+    "ascending-butterfly": _ascending,
+    "descending-butterfly": _descending,
+    "sequential": _in_turn,
     "reverse-sequential": lambda values, flush: _in_turn(values[::-1], flush),
 }
 """Orders in which a SIMD group may add its lanes: Apple documents none. From lanes [32, ...] to their sum [...]."""
@@ -78,4 +95,4 @@ def simd_sum(values: np.ndarray, order: str, flush: bool = False) -> np.ndarray:
         raise ValueError(f"Expected an order of a SIMD group's sum, one of {', '.join(ORDERS)}, but got {order!r}")
     if len(values) != LANES:
         raise ValueError(f"Expected {LANES} lanes but got {len(values)}")
-    return ORDERS[order](values, flush)
+    return ORDERS[order](flushed(values) if flush else values, flush)

@@ -56,9 +56,8 @@ def error(x: np.ndarray, size: np.ndarray) -> np.ndarray:
     return np.asarray(roundings * UNIT / (1 - roundings * UNIT) * size * (1 + 2.0**-20) + lost)
 
 
-def distance(x: np.ndarray, packed: Packed, scales: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """int64, like `expected`: how many encodings away a sum within the error may round to."""
-    total, size = exact(x, packed, scales)
+def distance(x: np.ndarray, total: np.ndarray, size: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """int64, like `expected`: how many encodings away a sum within the error of `exact` may round to."""
     reach = error(x, size)
     middle = ranks(expected)
     low, high = (ranks(round_once(end, expected.dtype)) for end in (total - reach, total + reach))
@@ -75,6 +74,13 @@ def bounded(x: np.ndarray, scales: np.ndarray) -> bool:
     return bool(largest < 2.0**127 and largest * factors[0].sum() < 2.0**127)
 
 
+def settled(x: np.ndarray, total: np.ndarray, size: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether no sum rounds to a zero whose sign the error decides: no distance admits the other zero."""
+    reach = error(x, size)
+    either = (total - reach < 0) & (total + reach > 0) & (size > 0)
+    return not bool((either & (round_once(total, dtype) == 0)).any())
+
+
 def self_test() -> None:
     """Sums known by reasoning, and that the bound has a use; raises OracleFault."""
     zero, f32 = Packed(np.zeros((256, 16), np.uint32), 2, 12), np.dtype(np.float32)
@@ -83,7 +89,7 @@ def self_test() -> None:
     for dtype, want in sums:
         got = down_row(ones, zero, scales, dtype)
         require_bits(NAME, "256 equal weights", got, np.full((1, 256), want, dtype))
-    reach = distance(ones, zero, scales, down_row(ones, zero, scales, f32))
+    reach = distance(ones, *exact(ones, zero, scales), down_row(ones, zero, scales, f32))
     require(NAME, "whether the bound stays near 40 roundings", bool((reach > 20).all() and (reach < 100).all()), True)
     halves = np.full((1, 256), 548.0, BFLOAT16)
     got = down_row(halves, zero, np.full(256, -147.800537109375 / 185, np.float32), BFLOAT16)

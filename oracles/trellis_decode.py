@@ -10,7 +10,7 @@ import numpy as np
 
 from mlx_assay.oracles import host_lut
 from mlx_assay.oracles.fault import require, require_bits
-from mlx_assay.oracles.fused import multiplied
+from mlx_assay.oracles.fused import flushed, multiplied
 from mlx_assay.oracles.trellis_layout import Packed, whole_states
 
 NAME = "trellis-decode"
@@ -25,18 +25,29 @@ FORMS: Mapping[str, Callable[[int], np.ndarray]] = {
     "lut-device": host_lut.exact,
     "integer": lambda L: host_lut.sums(L).astype(np.float32),
     "bits": host_lut.unrefined,
+    "state": lambda L: np.arange(1 << L, dtype=np.float32),
 }
 """The float32 value of each state in each form; "integer" is the byte sum itself, before any scaling."""
+
+SUM_FORMS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "precise": host_lut.exact_of,
+    "refined": host_lut.refined_of,
+    "unrefined": host_lut.unrefined_of,
+    "integer": lambda sums: sums.astype(np.float32),
+    "bits": host_lut.unrefined_of,
+}
+"""The float32 value of a byte sum, int32 in [-510, 510], in the forms that start from it."""
 
 VARIANTS: Mapping[int, str] = {
     0: "precise",
     1: "refined",
     2: "lut-threadgroup",
     3: "lut-device",
+    4: "state",
     5: "refined",
     **dict.fromkeys(range(6, 14), "unrefined"),
 }
-"""The form of each variant; 4 gives states for values."""
+"""The form of each variant."""
 ROUNDED = (0, 1, 2, 3)
 """Variants whose weights are the stored ones: rounded to bfloat16."""
 
@@ -46,9 +57,9 @@ def version() -> str:
     return f"{installed('numpy')} with ml_dtypes {installed('ml_dtypes')}"
 
 
-def values(form: str, L: int) -> np.ndarray:
-    """float32 [2^L]: what each state decodes to in a form of FORMS, or as variant 4 does ("state")."""
-    return np.arange(1 << L, dtype=np.float32) if form == "state" else FORMS[form](L)
+def trellis_code_values(sums: np.ndarray, form: str) -> np.ndarray:
+    """float32 [n] of byte sums int32 [n] in a form of SUM_FORMS."""
+    return SUM_FORMS[form](sums)
 
 
 def trellis_decode(
@@ -65,10 +76,11 @@ def trellis_decode(
     `form` instead of the variant's. `whole` takes each block as one Python integer.
     """
     found = whole_states(packed.words, *packed[1:4]) if whole else packed.states(packed.words)
-    decoded: np.ndarray = values(form or VARIANTS.get(variant, "state"), packed.L)[found]
+    decoded: np.ndarray = FORMS[form or VARIANTS[variant]](packed.L)[found]
     if scales is None:
         return decoded
-    weights = multiplied(decoded, scales.astype(np.float32)[:, None], flush)
+    factors = scales.astype(np.float32)[:, None]
+    weights = multiplied(decoded, flushed(factors) if flush else factors, flush)
     return weights.astype(BFLOAT16).astype(np.float32) if variant in ROUNDED else weights
 
 

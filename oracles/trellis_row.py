@@ -6,6 +6,7 @@ MLX's column sum at this shape adds the splits (mlx/backend/metal/kernels/reduct
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib.metadata import version as installed
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from mlx_assay.oracles import host_lut
 from mlx_assay.oracles.fault import require, require_bits
-from mlx_assay.oracles.fused import LANES, ORDERS, added, fma, multiplied, simd_sum
+from mlx_assay.oracles.fused import LANES, ORDERS, added, flushed, fma, multiplied, simd_sum
 from mlx_assay.oracles.trellis_layout import Packed
 
 NAME = "trellis-row"
@@ -28,27 +29,46 @@ def version() -> str:
     return f"{installed('numpy')} with ml_dtypes {installed('ml_dtypes')}"
 
 
-def partials(x: np.ndarray, packed: Packed, scales: np.ndarray, flush: bool = False) -> np.ndarray:
+def partials(
+    x: np.ndarray,
+    packed: Packed,
+    scales: np.ndarray,
+    flush: bool = False,
+    *,
+    table: Callable[[int], np.ndarray] = host_lut.unrefined,
+    step: Callable[..., np.ndarray] | None = None,
+) -> np.ndarray:
     """float32 [128, cols]: split s over rows s * n to s * n + n - 1, ascending, n = ceil(rows / 128); none gives 0.
 
-    Each step is fma(code * scale, x, sum) with the unrefined code and the product rounded before.
+    Each step is fma(code * scale, x, sum) with the unrefined code and the product rounded before. Another `table` of
+    codes or another `step` makes one of MISTAKES.
     """
-    words, table = packed.words, host_lut.unrefined(packed.L)
+    words, codes, step = packed.words, table(packed.L), step or fma
     each = -(-len(words) // SPLITS)
     activations, factors = x.reshape(-1).astype(np.float32), scales.astype(np.float32)
+    if flush:
+        activations, factors = flushed(activations), flushed(factors)
     sums = np.zeros((SPLITS, packed.cols), np.float32)
-    for step in range(each):
-        rows = np.arange(step, len(words), each)
-        weights = multiplied(table[packed.states(words[rows])], factors[rows, None], flush)
+    for first in range(each):
+        rows = np.arange(first, len(words), each)
+        weights = multiplied(codes[packed.states(words[rows])], factors[rows, None], flush)
         spread = np.broadcast_to(activations[rows, None], weights.shape)
-        sums[: len(rows)] = fma(weights, spread, sums[: len(rows)], flush)
+        sums[: len(rows)] = step(weights, spread, sums[: len(rows)], flush)
     return sums
+
+
+MISTAKES: Mapping[str, Mapping[str, Any]] = {
+    "codes that are correctly rounded": {"table": host_lut.exact},
+    "product and sum rounded apart": {"step": lambda a, b, c, flush: added(multiplied(a, b, flush), c, flush)},
+    "a sum in float64, rounded twice": {"step": lambda a, b, c, flush: (a.astype("f8") * b + c).astype("f4")},
+}
+"""What is easily taken for the contract and is not, as arguments of `partials`: for the explanation of a difference."""
 
 
 def trellis_fold(partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool = False) -> np.ndarray:
     """dtype [1, cols] of float32 partials [1, 128, cols], as MLX sums 128 rows: lane y adds y, y + 32, y + 64, y + 96
     onto 0, row + total, then the SIMD group adds its 32 lanes in `order`."""
-    rows = partial.reshape(SPLITS, -1)
+    rows = flushed(partial.reshape(SPLITS, -1)) if flush else partial.reshape(SPLITS, -1)
     lanes = np.zeros((LANES, rows.shape[1]), np.float32)
     for first in range(0, SPLITS, LANES):
         lanes = added(rows[first : first + LANES], lanes, flush)
@@ -56,10 +76,16 @@ def trellis_fold(partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: b
 
 
 def down_row(
-    x: np.ndarray, packed: Packed, scales: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool = False
+    x: np.ndarray,
+    packed: Packed,
+    scales: np.ndarray,
+    dtype: np.dtype[Any],
+    order: str,
+    flush: bool = False,
+    **mistake: Any,
 ) -> np.ndarray:
     """dtype [1, cols] of x [1, rows] and scales [rows]: `partials`, then `trellis_fold`."""
-    return trellis_fold(partials(x, packed, scales, flush)[None], dtype, order, flush)
+    return trellis_fold(partials(x, packed, scales, flush, **mistake)[None], dtype, order, flush)
 
 
 def self_test() -> None:
@@ -84,10 +110,12 @@ def _test_fma() -> None:
     )
     a, b, c, want = (np.array(column, np.float32) for column in zip(*rows, strict=True))
     require_bits(NAME, "fma", fma(a, b, c), want)
-    tiny = np.array([-(2.0**-130)], np.float32)
-    require_bits(
-        NAME, "a flushed fma", fma(tiny, np.array([2.0**20], np.float32), -tiny, True), np.zeros(1, np.float32)
-    )
+    tiny = np.array([2.0**-130, 2.0**-126, 2.0**-126], np.float32)
+    got = fma(tiny, np.array([1, 0.5, -1], np.float32), np.array([0, 0, -0.0], np.float32), True)
+    require_bits(NAME, "flushed fma", got, np.array([0.0, 0.0, -(2.0**-126)], np.float32))
+    words = Packed(np.zeros((1, 16), np.uint32), 2, 12)
+    got = partials(tiny[None, :1], words, np.full(1, 2.0**60, np.float32), True)
+    require_bits(NAME, "a denormal x that is flushed", got, np.zeros((SPLITS, 256), np.float32))
 
 
 def _test_orders() -> None:

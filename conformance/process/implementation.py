@@ -66,12 +66,16 @@ class Implementation:
         if self._environment is None:
             import mlx.core as mx
 
+            from mlx_assay.conformance.process.lanes import measured
             from mlx_assay.impl import executors
 
             name = self.executor or executors.current()
+            described = executors.describe(name)
+            if "simd_sum" not in described:
+                described["simd_sum"] = measured(name)
             self._environment = {
                 "name": self.target or "mlx_assay.impl",
-                "executor": {"name": name, "f32_denormals": _denormals(mx), **executors.describe(name)},
+                "executor": {"name": name, "f32_denormals": _denormals(mx), **described},
                 "mlx": importlib.metadata.version("mlx"),
                 "device": str(mx.default_device()),
             }
