@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mlx_assay.conformance.checking import gathering
 from mlx_assay.conformance.checking.report import CheckReport, decode
 from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE
@@ -201,6 +202,29 @@ def test_kernels_that_hang_or_crash_are_findings_and_the_next_ones_run(checked: 
     assert "SIGSEGV" in crash.message or "SIGBUS" in crash.message
     assert done.err.count("reached the end") == 1
     assert "the script runs again without kernel deep" in done.err
+
+
+def test_a_launch_that_its_own_deadline_cannot_end_is_ended(
+    checked: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "GRACE_SECONDS", 0.5)
+    done = checked(
+        """
+        import time
+        from mlx_assay.impl.executors import checker
+        checked = checker.checked
+        checker.checked = lambda **options: time.sleep(300)
+        launch(sound)
+        checker.checked = checked
+        launch(make("uint i = thread_position_in_grid.x; y[i] = x[i];", "next"))
+        """,
+        *("--launch-limit", "0.1", "--schedules", "in-order"),
+    )
+    assert [finding.kind for finding in done.report.findings] == ["hang"]
+    assert done.report.findings[0].launch is not None
+    assert done.report.findings[0].launch.line == line_of(tmp_path, "return kernel(inputs")
+    assert f'script.py", line {line_of(tmp_path, "time.sleep")}' in done.err
+    assert (done.code, done.report.complete, done.report.totals.launches) == (EXIT_DIFFERS, True, 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

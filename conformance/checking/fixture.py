@@ -12,7 +12,7 @@ from mlx_assay.conformance.checking.ledger import Ledger
 from mlx_assay.conformance.checking.protocol import Ended
 from mlx_assay.conformance.checking.rendering import rendered
 from mlx_assay.conformance.checking.report import Asked
-from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, asked
+from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, SEED, asked
 from mlx_assay.conformance.checking.watch import Watch
 from mlx_assay.impl.executors.observation import observed
 
@@ -75,12 +75,14 @@ class HostMetal:
         kernels: Sequence[str] = (),
         ignore: Sequence[str] = (),
         schedules: Sequence[str] = SCHEDULES,
+        seed: int = SEED,
+        launch_limit: float = LAUNCH_LIMIT,
         warnings_as_errors: bool = False,
-        limit: float = LAUNCH_LIMIT,
     ) -> Iterator[None]:
         """Fails the test at its end where a kernel inside has findings, or where none was launched.
 
-        `kernels` are globs over names, `ignore` kinds to pass over; `limit` is of a launch, in seconds.
+        `kernels` are globs over names, `ignore` kinds to pass over, `seed` is of schedule pct; `launch_limit` is in
+        seconds, of a launch under one schedule. ValueError: a word that is not known.
         """
         __tracebackhide__ = True
         request = asked(
@@ -88,7 +90,8 @@ class HostMetal:
             kernels=kernels,
             ignore=ignore,
             schedules=schedules,
-            launch_limit=limit,
+            seed=seed,
+            launch_limit=launch_limit,
             warnings_as_errors=warnings_as_errors,
         )
         guard = Guard(request, idle=False)
