@@ -212,3 +212,14 @@ def test_an_interrupted_wait_ends_after_the_threads(monkeypatch: pytest.MonkeyPa
         crew._join(Request, futures)
     assert len(waits) == 2
     assert Request.fault != 0, "the launch is abandoned"
+
+
+@pytest.mark.parametrize(("own", "theirs", "fault"), [(101, 101, 2), (101, 0, 0), (0, 101, 0)])
+def test_a_launch_that_nobody_could_finish_is_a_fault(own: int, theirs: int, fault: int) -> None:
+    """100 asks for help; 101 says that a thread had no memory to take part."""
+    from mlx_assay.impl.executors.launch import prepare
+
+    caller = threading.get_ident()
+    answers = {True: [100, own], False: [theirs] * 3}
+    request = prepare(0, 0, (1, 1, 1), (1, 1, 1), 0, 0)
+    assert crew.run(lambda pointer: answers[threading.get_ident() == caller].pop(0), request) == fault

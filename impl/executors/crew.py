@@ -13,8 +13,8 @@ from typing import Any
 
 VARIABLE = "MLX_ASSAY_THREADS"
 MOST = 8
-_WANTS_HELP = 100
-_ABANDONED = 3
+_WANTS_HELP, _NO_ENGINE = 100, 101
+_NO_MEMORY, _ABANDONED = 2, 3
 # Schedules above this one draw, and are the same again only in one thread.
 _REVERSE = 1
 
@@ -75,10 +75,13 @@ def run(function: Callable[[Any], int], request: Any) -> int:
     except RuntimeError:
         # The interpreter is about to end: this thread does it alone.
         pass
+    own = _NO_ENGINE
     try:
-        function(pointer)
+        own = function(pointer)
     finally:
         _join(request, called)
+    if all(ended == _NO_ENGINE for ended in (own, *(future.result() for future in called))):
+        return _NO_MEMORY
     return int(request.fault)
 
 

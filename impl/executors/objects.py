@@ -42,6 +42,9 @@ class CompilationError(RuntimeError):
     """The compiler rejected a kernel."""
 
 
+RUNTIME_SOURCES = ("scheduler.cpp", "checker.cpp", "guard.cpp", "half.cpp")
+
+
 @dataclass(frozen=True)
 class Library:
     """A loaded kernel: `thread` is the address of the function that runs one thread. Launches may run at once."""
@@ -194,7 +197,7 @@ def link(objects: list[Path], output: Path) -> None:
 
 def _make_runtime(output: Path) -> None:
     made = []
-    for source in ("scheduler.cpp", "checker.cpp", "guard.cpp", "half.cpp"):
+    for source in RUNTIME_SOURCES:
         made.append(output.with_name(f"{source}.o"))
         _compile_runtime(toolchain(), RUNTIME / source, made[-1])
     link(made, output)
@@ -205,7 +208,9 @@ def runtime() -> ctypes.CDLL:
     """The scheduler, loaded so that kernels find it. Built once for a compiler and a version of its text."""
     # Kernels call the C library's functions by name and link with nothing.
     ctypes.CDLL("libSystem.B.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
-    return kept(digest_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+    library = kept(digest_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+    os.register_at_fork(after_in_child=library.assay_forked)
+    return library
 
 
 def _load(path: Path) -> Library:

@@ -75,11 +75,10 @@ void assay_guard_begin(Guard* guard) {
   sigaltstack(nullptr, &found);
   guard->swapped = (found.flags & kDisabled) && guard->stack;
   if (guard->swapped) sigaltstack(&own, nullptr);
-  while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE)) {
-  }
+  assay_lock(&lock);
   install(kSegmentation);
   install(kBus);
-  __atomic_clear(&lock, __ATOMIC_RELEASE);
+  assay_unlock(&lock);
 }
 
 void assay_guard_end(Guard* guard) {
@@ -87,8 +86,11 @@ void assay_guard_end(Guard* guard) {
   if (guard->swapped) sigaltstack(&none, nullptr);
 }
 
+void assay_guard_forked() { assay_unlock(&lock); }
+
 #else
 
+void assay_guard_forked() {}
 void assay_guard_begin(assay::Guard*) {}
 void assay_guard_end(assay::Guard*) {}
 

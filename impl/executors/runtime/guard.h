@@ -20,6 +20,7 @@ struct Guard {
 
 void assay_guard_begin(assay::Guard* guard);
 void assay_guard_end(assay::Guard* guard);
+void assay_guard_forked();
 
 // In the handler: where the scheduler's way out may run, after the fault has been noted in the launch; 0: the fault is
 // not that of a thread of a kernel.

@@ -59,7 +59,7 @@ struct Launch {
   u32 may_ask;
 };
 
-constexpr u32 kWantsHelp = 100;
+constexpr u32 kWantsHelp = 100, kNoEngine = 101;
 // Help costs about a tenth of a millisecond: asked for after as much work, where more than twice as much is left.
 constexpr u64 kAskAfter = 250 * 1000, kAskFor = 500 * 1000;
 
@@ -348,11 +348,10 @@ static void run_threadgroup(Engine* e, const u32 at[3]) {
 }
 
 static Engine* take_engine() {
-  while (__atomic_test_and_set(&idle_lock, __ATOMIC_ACQUIRE)) {
-  }
+  assay_lock(&idle_lock);
   Engine* e = idle_engines;
   if (e) idle_engines = e->next_idle;
-  __atomic_clear(&idle_lock, __ATOMIC_RELEASE);
+  assay_unlock(&idle_lock);
   if (e) return e;
   e = static_cast<Engine*>(assay_reserve(sizeof(Engine)));
   if (e) e->stacks = static_cast<unsigned char*>(assay_reserve(kMaxThreads * kStackBytes));
@@ -360,11 +359,10 @@ static Engine* take_engine() {
 }
 
 static void give_engine(Engine* e) {
-  while (__atomic_test_and_set(&idle_lock, __ATOMIC_ACQUIRE)) {
-  }
+  assay_lock(&idle_lock);
   e->next_idle = idle_engines;
   idle_engines = e;
-  __atomic_clear(&idle_lock, __ATOMIC_RELEASE);
+  assay_unlock(&idle_lock);
 }
 
 // The first fault is the launch's; other engines stop for it.
@@ -472,7 +470,11 @@ extern "C" {
 // cleared.
 u32 assay_launch(Launch* launch) {
   Engine* e = take_engine();
-  if (!e) return launch->fault = kNoMemory;
+  if (!e) {
+    // Another engine may be at work on it already.
+    if (__atomic_load_n(&launch->next_threadgroup, __ATOMIC_RELAXED)) return kNoEngine;
+    return launch->fault = kNoMemory;
+  }
   e->launch = launch;
   e->schedule = launch->schedule & 0xffu;
   e->random = launch->schedule >> 8;
@@ -580,6 +582,12 @@ void assay_returns(u32 site) {
   Simdgroup* s = &engine->simdgroup[engine->current];
   s->early |= 1u << engine->lane;
   s->returned_at[engine->lane] = site;
+}
+
+// In a forked child: a lock may have been held by a thread that is not here.
+void assay_forked() {
+  assay_unlock(&idle_lock);
+  assay_guard_forked();
 }
 
 void assay_abandon() {

@@ -1,11 +1,17 @@
-// Pages of memory and the time, from the system. Freestanding, so that no C library header is needed to compile it.
+// Pages of memory, the time and locks held for an instant. Freestanding, so that no C library header is needed to compile it.
 #pragma once
 
 extern "C" {
 void* mmap(void*, unsigned long, int, int, int, long);
 int mprotect(void*, unsigned long, int);
 int clock_gettime(int, long*);
+int sched_yield();
 }
+
+inline void assay_lock(volatile char* lock) {
+  while (__atomic_test_and_set(lock, __ATOMIC_ACQUIRE)) sched_yield();
+}
+inline void assay_unlock(volatile char* lock) { __atomic_clear(lock, __ATOMIC_RELEASE); }
 
 inline unsigned long assay_nanoseconds() {
 #if defined(__APPLE__)
