@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
+from mlx_assay.impl.executors.fidelity import switched
 
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 FLOATS = {"float": np.dtype(np.float32), "half": np.dtype(np.float16), "bfloat": BFLOAT}
@@ -219,14 +220,33 @@ def test_half_fma_rounds_once(body: str) -> None:
     assert np.all(got[zero] == 0)
 
 
-def test_bfloat_rounds_each_operation() -> None:
+TWO_ROUNDINGS = (
+    "bfloat p = a[i] * b[i]; out[i] = p + c[i];",
+    "auto p = a[i] * b[i]; out[i] = p + c[i];",
+    "out[i] = c[i]; out[i] += bfloat(float(a[i] * b[i]));",
+    "{\n#pragma METAL fp contract(off)\nout[i] = a[i] * b[i] + c[i]; }",
+)
+ONE_ROUNDING = (
+    "out[i] = a[i] * b[i] + c[i];",
+    "out[i] = c[i] + a[i] * b[i];",
+    "out[i] = c[i]; out[i] += a[i] * b[i];",
+    "out[i] = c[i] - -a[i] * b[i];",
+    "out[i] = fma(a[i], b[i], c[i]);",
+)
+
+
+@pytest.mark.parametrize(("body", "fused"), [*((t, False) for t in TWO_ROUNDINGS), *((t, True) for t in ONE_ROUNDING)])
+def test_bfloat_rounds_each_operation_or_an_expression(body: str, fused: bool) -> None:
     rng = np.random.default_rng(5)
     x, y, z = (rng.standard_normal(4096).astype(BFLOAT) for _ in "xyz")
-    want = (x * y).astype(BFLOAT) + z
-    assert want.dtype == BFLOAT
-    fused = (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(np.float32).astype(BFLOAT)
-    assert np.any(bits(fused) != bits(want)), "the inputs tell two roundings from one"
-    same(run("out[i] = a[i] * b[i] + c[i];", [x, y, z], BFLOAT), want)
+    twice = (x * y).astype(BFLOAT) + z
+    # The product of two bfloats is exact in f32, and f64 holds its sum with a third of these sizes.
+    once = (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(np.float32).astype(BFLOAT)
+    assert np.any(bits(once) != bits(twice)), "the inputs tell two roundings from one"
+    got = run(body, [x, y, z], BFLOAT)
+    same(got, once if fused else twice)
+    with switched(contraction="off"):
+        same(run(body, [x, y, z], BFLOAT), once if "fma" in body else twice)
 
 
 def test_bfloat_sums_stop_growing() -> None:

@@ -30,6 +30,8 @@ from mlx_assay.impl.executors.translation import prelude
 # to an exact function instead.
 _FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
 _FUSED = re.compile(r"@llvm\.fmuladd\.((?:v(\d+))?f(16|32))\b")
+UNCONTRACTED = "-DASSAY_CONTRACT=0"
+_CONTRACT_OFF = re.compile(r"\bfp\s+contract\s*\(\s*off\s*\)")
 _CONTRACT_FLAG = re.compile(r"(?<== )(f(?:mul|add|sub|neg|div)(?: \w+)*?) contract\b")
 
 # A comparison of vectors is -1 or 0 in OpenCL and true or false in Metal.
@@ -136,8 +138,14 @@ def unaligned(ir: str) -> str:
 
 def _flags(fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
     compiler = toolchain()
-    decided = (*KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals], *defines)
+    contracted = () if fidelity.contraction == "on" else (UNCONTRACTED,)
+    decided = (*KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals], *contracted, *defines)
     return (*compiler.clang, *compiler.target, *decided, "-I", str(RUNTIME))
+
+
+def _pragma(source: str) -> tuple[str, ...]:
+    """What a pragma in a kernel's text asks of bfloat, a class that no pragma of clang reaches: by the whole text."""
+    return (UNCONTRACTED,) if _CONTRACT_OFF.search(source) else ()
 
 
 def _precompiled(flags: tuple[str, ...]) -> Path:
@@ -179,7 +187,9 @@ def _compile_kernel(
     compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
 ) -> None:
     ir = source.with_suffix(".ll")
-    text = untrapped(unaligned(front_end(source.read_text(), ir, _flags(fidelity, defines))[0]))
+    given = source.read_text()
+    flags = _flags(fidelity, (*_pragma(given), *defines))
+    text = untrapped(unaligned(front_end(given, ir, flags)[0]))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))

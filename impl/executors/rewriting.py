@@ -26,7 +26,7 @@ _THREADGROUP = re.compile(r"(?:(?<=[;{}:\n])|\A)(\s*)(?:alignas\([^()]*\)\s*)?th
 _DECLARATOR = re.compile(r"(?P<type>.+?[\s>])\s*(?P<name>[A-Za-z_]\w*)\s*(?P<sizes>(?:\[[^\]]*\]\s*)*)\Z", re.S)
 _CHOICE = re.compile(r"(?P<mark>::|[?:])")
 _PLACE = re.compile(
-    r"\s*([A-Za-z_]\w*(?:\s*\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]|(?:\.|->)\w+)*)\s*(?=[;,)\]}?]|:(?!:)|\Z)"
+    r"\s*((?:[A-Za-z_]\w*(?:<[^<>;?]*>)?::)*[A-Za-z_]\w*(?:\s*\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]|(?:\.|->)\w+)*)\s*(?=[;,)\]}?]|:(?!:)|\Z)"
 )
 _SCALARS = "bool|u?char|u?short|u?int|u?long|half|bfloat|float"
 _SPACES = "const|constant|device|thread|threadgroup"

@@ -1,8 +1,13 @@
 // bfloat: stored in 16 bits, computed in f32, rounded to nearest even after each operation. A float becomes a bfloat only
-// by an explicit conversion, as in Metal, so that `bit ? x : -INFINITY` does not compile for it.
+// by an explicit conversion, as in Metal, so that `bit ? x : -INFINITY` does not compile for it. A product and a sum in one
+// expression are rounded once, as Apple's compiler has it (llvm.fmuladd.bf16), unless ASSAY_CONTRACT is 0.
 #pragma once
 
 #include "types.h"
+
+#ifndef ASSAY_CONTRACT
+#define ASSAY_CONTRACT 1
+#endif
 
 namespace assay {
 
@@ -36,6 +41,8 @@ struct bfloat {
   constexpr bfloat(const bfloat&) = default;
   template <class B, class = metal::enable_if_t<metal::is_same_v<B, bfloat>>>
   constexpr bfloat(const __constant B& other) : bits(other.bits) {}
+  template <class B, class = metal::enable_if_t<metal::is_same_v<B, bfloat>>>
+  constexpr bfloat(const __constant B& other) __constant : bits(other.bits) {}
   bfloat& operator=(const bfloat&) = default;
   template <class B, class = metal::enable_if_t<metal::is_same_v<B, bfloat>>>
   bfloat& operator=(const __constant B& other) {
@@ -95,31 +102,72 @@ METAL_FUNC constexpr T value(T x) {
 
 }  // namespace assay
 
+namespace assay {
+
+// What a product of bfloats is until it is used: a bfloat, and the product itself, which f32 holds exactly. A sum sees the
+// latter where the product is a part of its own expression, and not where it has been given a name.
+struct bfloat_product : bfloat {
+  float exact;
+  constexpr explicit bfloat_product(float product) : bfloat(product), exact(product) {}
+};
+
+#if ASSAY_CONTRACT
+typedef bfloat_product product_of_bfloats;
+#else
+typedef bfloat product_of_bfloats;
+#endif
+
+}  // namespace assay
+
 #define ASSAY_BFLOAT_ASSIGNMENT(op, space) \
   METAL_FUNC space bfloat& operator op##=(space bfloat & a, bfloat b) { \
     a = a op b; \
     return a; \
   }
-#define ASSAY_BFLOAT_OPERATOR(op) \
-  METAL_FUNC constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
+#define ASSAY_BFLOAT_OPERATOR(op, Result) \
+  METAL_FUNC constexpr Result operator op(bfloat a, bfloat b) { return Result(float(a) op float(b)); } \
   template <class I, class = metal::enable_if_t<__is_integral(I)>> \
-  METAL_FUNC constexpr bfloat operator op(bfloat a, I b) { \
-    return bfloat(float(a) op float(bfloat(b))); \
+  METAL_FUNC constexpr Result operator op(bfloat a, I b) { \
+    return Result(float(a) op float(bfloat(b))); \
   } \
   template <class I, class = metal::enable_if_t<__is_integral(I)>> \
-  METAL_FUNC constexpr bfloat operator op(I a, bfloat b) { \
-    return bfloat(float(bfloat(a)) op float(b)); \
+  METAL_FUNC constexpr Result operator op(I a, bfloat b) { \
+    return Result(float(bfloat(a)) op float(b)); \
   } \
   METAL_FUNC constexpr float operator op(bfloat a, float b) { return float(a) op b; } \
   METAL_FUNC constexpr float operator op(float a, bfloat b) { return a op float(b); } \
   ASSAY_BFLOAT_ASSIGNMENT(op, __private) \
   ASSAY_BFLOAT_ASSIGNMENT(op, __global) \
   ASSAY_BFLOAT_ASSIGNMENT(op, __local)
-ASSAY_BFLOAT_OPERATOR(+)
-ASSAY_BFLOAT_OPERATOR(-)
-ASSAY_BFLOAT_OPERATOR(*)
-ASSAY_BFLOAT_OPERATOR(/)
+ASSAY_BFLOAT_OPERATOR(+, bfloat)
+ASSAY_BFLOAT_OPERATOR(-, bfloat)
+ASSAY_BFLOAT_OPERATOR(*, assay::product_of_bfloats)
+ASSAY_BFLOAT_OPERATOR(/, bfloat)
 #undef ASSAY_BFLOAT_OPERATOR
+
+#if ASSAY_CONTRACT
+METAL_FUNC constexpr assay::bfloat_product operator-(assay::bfloat_product&& a) {
+  return assay::bfloat_product(-a.exact);
+}
+#define ASSAY_BFLOAT_FUSED(op) \
+  METAL_FUNC constexpr bfloat operator op(assay::bfloat_product&& a, bfloat b) { return bfloat(a.exact op float(b)); } \
+  METAL_FUNC constexpr bfloat operator op(bfloat a, assay::bfloat_product&& b) { return bfloat(float(a) op b.exact); } \
+  METAL_FUNC constexpr bfloat operator op(assay::bfloat_product&& a, assay::bfloat_product&& b) { \
+    return bfloat(a.exact op float(b)); \
+  } \
+  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __private) \
+  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __global) \
+  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __local)
+#define ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, space) \
+  METAL_FUNC space bfloat& operator op##=(space bfloat & a, assay::bfloat_product&& b) { \
+    a = bfloat(float(a) op b.exact); \
+    return a; \
+  }
+ASSAY_BFLOAT_FUSED(+)
+ASSAY_BFLOAT_FUSED(-)
+#undef ASSAY_BFLOAT_FUSED
+#undef ASSAY_BFLOAT_FUSED_ASSIGNMENT
+#endif
 
 #define ASSAY_BFLOAT_COMPARISON(op) \
   METAL_FUNC constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); } \

@@ -124,6 +124,7 @@ METAL_FUNC float __metal_fma(float x, float y, float z) { return __builtin_fmaf(
 METAL_FUNC float __metal_ldexp(float x, int k, int = 0) { return ldexpf(x, k); }
 METAL_FUNC float __metal_fmax3(float x, float y, float z, int = 0) { return assay::larger(assay::larger(x, y), z); }
 METAL_FUNC float __metal_fmin3(float x, float y, float z, int = 0) { return assay::smaller(assay::smaller(x, y), z); }
+METAL_FUNC float __metal_clamp(float x, float lo, float hi) { return assay::smaller(assay::larger(x, lo), hi); }
 METAL_FUNC float __metal_fmedian3(float x, float y, float z, int = 0) {
   return assay::larger(assay::smaller(x, y), assay::smaller(assay::larger(x, y), z));
 }

@@ -52,15 +52,25 @@ METAL_FUNC V cross(V a, plain<V> b) {
   return a.yzx * b.zxy - a.zxy * b.yzx;
 }
 
+#define ASSAY_FLOAT_GEOMETRY                                                                                 \
+  template <class V, assay::if_float_vector<V> = 0>                                                          \
+  METAL_FUNC float length(V a) {                                                                             \
+    return metal::length(a);                                                                                 \
+  }                                                                                                          \
+  template <class V, assay::if_float_vector<V> = 0>                                                          \
+  METAL_FUNC float distance(V a, plain<V> b) {                                                               \
+    return metal::distance(a, b);                                                                            \
+  }                                                                                                          \
+  template <class V, assay::if_float_vector<V> = 0>                                                          \
+  METAL_FUNC V normalize(V a) {                                                                              \
+    return metal::normalize(a);                                                                              \
+  }
 namespace precise {
-using metal::distance;
-using metal::length;
-using metal::normalize;
-}  // namespace precise
+ASSAY_FLOAT_GEOMETRY
+}
 namespace fast {
-using metal::distance;
-using metal::length;
-using metal::normalize;
-}  // namespace fast
+ASSAY_FLOAT_GEOMETRY
+}
+#undef ASSAY_FLOAT_GEOMETRY
 
 }  // namespace metal

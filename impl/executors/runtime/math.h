@@ -28,27 +28,39 @@
     return name(V(x), y);                                                                   \
   }
 
-// Functions whose fast way is the precise one: the namespaces name the same function.
-#define ASSAY_FLOAT_1(name)      \
-  ASSAY_FLOAT_1_AS(name, name, 0) \
-  namespace precise {            \
-  using metal::name;             \
-  }                              \
-  namespace fast {               \
-  using metal::name;             \
+// The namespaces precise and fast hold functions of float alone: a half is widened for them.
+#define ASSAY_FLOAT_ONLY_1(name, builtin, mode)                                             \
+  METAL_FUNC float name(float x) { return __metal_##builtin(x, mode); }                     \
+  ASSAY_ELEMENTWISE_FLOAT_1(name)
+#define ASSAY_ELEMENTWISE_FLOAT_1(name)                                                     \
+  template <class V, assay::if_float_vector<V> = 0>                                         \
+  METAL_FUNC V name(V x) {                                                                  \
+    V r;                                                                                    \
+    for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i]);              \
+    return r;                                                                               \
   }
-#define ASSAY_FLOAT_2(name)      \
-  ASSAY_FLOAT_2_AS(name, name, 0) \
-  namespace precise {            \
-  using metal::name;             \
-  }                              \
-  namespace fast {               \
-  using metal::name;             \
+#define ASSAY_FLOAT_ONLY_2(name, builtin, mode)                                             \
+  METAL_FUNC float name(float x, float y) { return __metal_##builtin(x, y, mode); }         \
+  template <class V, assay::if_float_vector<V> = 0>                                         \
+  METAL_FUNC V name(V x, plain<V> y) {                                                      \
+    V r;                                                                                    \
+    for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i]);        \
+    return r;                                                                               \
   }
-#define ASSAY_TWO_WAYS(each, name)                     \
-  each(name, name, __METAL_MAYBE_FAST_MATH__)          \
-  namespace precise { each(name, name, __METAL_PRECISE_MATH__) } \
-  namespace fast { each(name, name, __METAL_FAST_MATH__) }
+#define ASSAY_FLOAT_ONLY_3(name, builtin, mode)                                             \
+  METAL_FUNC float name(float x, float y, float z) { return __metal_##builtin(x, y, z); }   \
+  template <class V, assay::if_float_vector<V> = 0>                                         \
+  METAL_FUNC V name(V x, plain<V> y, plain<V> z) {                                          \
+    V r;                                                                                    \
+    for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i], z[i]);  \
+    return r;                                                                               \
+  }
+#define ASSAY_THREE_WAYS(n, name, builtin)                                             \
+  ASSAY_FLOAT_##n##_AS(name, builtin, __METAL_MAYBE_FAST_MATH__)                       \
+  namespace precise { ASSAY_FLOAT_ONLY_##n(name, builtin, __METAL_PRECISE_MATH__) }    \
+  namespace fast { ASSAY_FLOAT_ONLY_##n(name, builtin, __METAL_FAST_MATH__) }
+#define ASSAY_FLOAT_1(name) ASSAY_THREE_WAYS(1, name, name)
+#define ASSAY_FLOAT_2(name) ASSAY_THREE_WAYS(2, name, name)
 
 namespace metal {
 
@@ -75,15 +87,15 @@ ASSAY_FLOAT_1(sin)
 ASSAY_FLOAT_1(sinpi)
 ASSAY_FLOAT_1(sqrt)
 ASSAY_FLOAT_1(trunc)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, acosh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, asinh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, atanh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, cosh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, exp10)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, sinh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tan)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tanh)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_1_AS, tanpi)
+ASSAY_FLOAT_1(acosh)
+ASSAY_FLOAT_1(asinh)
+ASSAY_FLOAT_1(atanh)
+ASSAY_FLOAT_1(cosh)
+ASSAY_FLOAT_1(exp10)
+ASSAY_FLOAT_1(sinh)
+ASSAY_FLOAT_1(tan)
+ASSAY_FLOAT_1(tanh)
+ASSAY_FLOAT_1(tanpi)
 
 ASSAY_FLOAT_2(atan2)
 ASSAY_FLOAT_2(copysign)
@@ -91,9 +103,9 @@ ASSAY_FLOAT_2(fdim)
 ASSAY_FLOAT_2(fmax)
 ASSAY_FLOAT_2(fmin)
 ASSAY_FLOAT_2(fmod)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, divide)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, pow)
-ASSAY_TWO_WAYS(ASSAY_FLOAT_2_AS, powr)
+ASSAY_FLOAT_2(divide)
+ASSAY_FLOAT_2(pow)
+ASSAY_FLOAT_2(powr)
 
 // Of a half the neighbour is another half.
 METAL_FUNC float nextafter(float x, float y) { return nextafterf(x, y); }
@@ -147,14 +159,14 @@ METAL_FUNC half sincos(half x, thread half& cosine) {
     for (int i = 0; i < assay::vector_traits<V>::size; i++) r[i] = name(x[i], y[i], z[i]);       \
     return r;                                                                                    \
   }
-#define ASSAY_FLOAT_3(name)                                                                      \
-  METAL_FUNC float name(float x, float y, float z) { return __metal_##name(x, y, z); }           \
-  METAL_FUNC half name(half x, half y, half z) { return half(__metal_##name(float(x), float(y), float(z))); } \
+#define ASSAY_FLOAT_3_AS(name, builtin, mode)                                                    \
+  METAL_FUNC float name(float x, float y, float z) { return __metal_##builtin(x, y, z); }        \
+  METAL_FUNC half name(half x, half y, half z) { return half(__metal_##builtin(float(x), float(y), float(z))); } \
   ASSAY_ELEMENTWISE_3(name)
 ASSAY_ELEMENTWISE_3(fma)
-ASSAY_FLOAT_3(fmax3)
-ASSAY_FLOAT_3(fmin3)
-ASSAY_FLOAT_3(fmedian3)
+ASSAY_THREE_WAYS(3, fmax3, fmax3)
+ASSAY_THREE_WAYS(3, fmin3, fmin3)
+ASSAY_THREE_WAYS(3, fmedian3, fmedian3)
 
 #define ASSAY_BLENDS(T)                                                                          \
   METAL_FUNC T mix(T x, T y, T a) { return x + (y - x) * a; }                                    \
@@ -175,34 +187,33 @@ METAL_FUNC V step(V edge, V x) {
   return r;
 }
 
+#define ASSAY_FLOAT_REST                                                                          \
+  METAL_FUNC float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }            \
+  METAL_FUNC float frexp(float x, thread int& exponent) { return __metal_frexp(x, &exponent); }  \
+  METAL_FUNC float ldexp(float x, int k) { return ldexpf(x, k); }                                \
+  METAL_FUNC int ilogb(float x) { return __metal_ilogb(x); }                                     \
+  METAL_FUNC float nextafter(float x, float y) { return nextafterf(x, y); }                      \
+  METAL_FUNC float modf(float x, thread float& whole) { return metal::modf(x, whole); }          \
+  METAL_FUNC float sincos(float x, thread float& cosine) { return metal::sincos(x, cosine); }    \
+  METAL_FUNC float mix(float x, float y, float a) { return metal::mix(x, y, a); }                \
+  METAL_FUNC float step(float edge, float x) { return metal::step(edge, x); }                    \
+  METAL_FUNC float smoothstep(float lo, float hi, float x) { return metal::smoothstep(lo, hi, x); } \
+  ASSAY_FLOAT_ONLY_1(abs, fabs, 0)                                                               \
+  ASSAY_FLOAT_ONLY_2(max, fmax, 0)                                                               \
+  ASSAY_FLOAT_ONLY_2(min, fmin, 0)                                                               \
+  ASSAY_FLOAT_ONLY_3(max3, fmax3, 0)                                                             \
+  ASSAY_FLOAT_ONLY_3(min3, fmin3, 0)                                                             \
+  ASSAY_FLOAT_ONLY_3(median3, fmedian3, 0)                                                       \
+  ASSAY_FLOAT_ONLY_3(clamp, clamp, 0)
 namespace precise {
-using metal::fma;
-using metal::fmax3;
-using metal::fmedian3;
-using metal::fmin3;
-using metal::frexp;
-using metal::ldexp;
-using metal::mix;
-using metal::nextafter;
-using metal::sincos;
-}  // namespace precise
+ASSAY_FLOAT_REST
+}
 namespace fast {
-using metal::fma;
-using metal::fmax3;
-using metal::fmedian3;
-using metal::fmin3;
-using metal::frexp;
-using metal::ldexp;
-using metal::mix;
-using metal::nextafter;
-using metal::sincos;
-}  // namespace fast
+ASSAY_FLOAT_REST
+}
 
 }  // namespace metal
 
 #undef ASSAY_FLOAT_1
 #undef ASSAY_FLOAT_2
-#undef ASSAY_FLOAT_3
-#undef ASSAY_FLOAT_1_AS
-#undef ASSAY_FLOAT_2_AS
-#undef ASSAY_TWO_WAYS
+#undef ASSAY_FLOAT_REST

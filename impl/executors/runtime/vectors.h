@@ -54,6 +54,9 @@ using element_t = typename vector_traits<V>::element;
 template <class V>
 using if_vector = metal::enable_if_t<vector_traits<V>::is_native, int>;
 template <class V>
+using if_float_vector =
+    metal::enable_if_t<vector_traits<V>::is_native && metal::is_same_v<element_t<V>, float>, int>;
+template <class V>
 using if_any_vector = metal::enable_if_t<vector_traits<V>::is_vector, int>;
 
 #define ASSAY_INDEX(T, space)                                                       \
