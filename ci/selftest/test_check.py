@@ -227,6 +227,27 @@ def test_a_launch_that_its_own_deadline_cannot_end_is_ended(
     assert (done.code, done.report.complete, done.report.totals.launches) == (EXIT_DIFFERS, True, 2)
 
 
+def test_a_fault_of_the_checker_is_not_the_kernels(checked: Call, tmp_path: Path) -> None:
+    done = checked(
+        """
+        import contextlib
+        from mlx_assay.impl.executors import checker
+        @contextlib.contextmanager
+        def broken(**options):
+            raise KeyError("a register")
+            yield []
+        checker.checked = broken
+        print(launch(sound).tolist()[:2])
+        """
+    )
+    (problem,) = done.report.problems
+    assert (done.code, problem.what) == (EXIT_INCOMPLETE, "checker")
+    assert problem.message == "the checker failed on kernel 'sound', which ran without it: KeyError: 'a register'"
+    assert problem.location is not None
+    assert problem.location.line == line_of(tmp_path, "return kernel(inputs")
+    assert "[1, 2]" in done.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_check_tells_what_was_found(tmp_path: Path, number: signal.Signals) -> None:
     script = "launch(make('uint i = thread_position_in_grid.x; y[i] = x[i + 1];'))\nprint('found', flush=True)\n"

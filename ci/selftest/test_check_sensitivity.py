@@ -8,9 +8,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from mlx_assay.conformance.checking.diagnostics import transcendentals
 from mlx_assay.conformance.checking.report import Sensitivity
 from mlx_assay.conformance.checking.sensitivity import Senses, compared, encodings
-from mlx_assay.conformance.checking.watch import transcendentals
 from mlx_assay.impl.executors import fidelity, metal_kernel, use
 from mlx_assay.impl.executors.observation import Launch
 from mlx_assay.impl.executors.signature import Definition

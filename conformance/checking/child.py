@@ -22,6 +22,9 @@ TICK_SECONDS = 0.1
 LAST_WORDS_SECONDS = 0.5
 """What a process that took too long gets to print where it stands."""
 
+MOST_CHUNKS = 1000
+"""Reads of what a process left, lest one that outlives it in another group write for ever."""
+
 _CHUNK = 1 << 16
 
 
@@ -58,13 +61,19 @@ class Child:
             if not open_ended or self._process.poll() is not None:
                 break
             yield None
-        # A process that is gone, or has closed the channel: what it had written is read to the end.
+        # It may have closed the channel alone.
         while self._process.poll() is None:
             time.sleep(TICK_SECONDS / 10)
             yield None
-        while select.select([self._channel], [], [], 0)[0] and self._take():
+        yield from self.rest()
+
+    def rest(self) -> Iterator[Message]:
+        """What is left in the channel of a process that is gone."""
+        for _ in range(MOST_CHUNKS):
+            more = select.select([self._channel], [], [], 0)[0] and self._take()
             yield from self._lines()
-        yield from self._lines()
+            if not more:
+                break
 
     def end(self, speak: bool = False) -> int | None:
         """Kills the process and all of its group; its status, negative for a signal. `speak`: with its last words."""
@@ -77,10 +86,13 @@ class Child:
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
+        return status
+
+    def close(self) -> None:
+        """Gives back what it was listened to by."""
         for descriptor in (self._channel, self._lifeline):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        return status
 
     def _take(self) -> bool:
         """Reads what is there; False at the end of the channel."""

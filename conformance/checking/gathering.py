@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection
 
@@ -69,6 +70,10 @@ def _run(ledger: Ledger, skipped: Collection[str]) -> Ledger:
         ledger.trouble("interrupted", "interrupted")
     finally:
         status = child.end(speak=late)
+        with contextlib.suppress(Foul):
+            for message in child.rest():
+                ledger.hear(message)
+        child.close()
     _close(ledger, status, late)
     return ledger
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mlx_assay.conformance.checking.report import Sensitivity
@@ -47,6 +49,7 @@ class Senses:
     def __init__(self, outputs: Sequence[str]) -> None:
         self._outputs = outputs
         self._found: dict[tuple[str, str, str], Sensitivity] = {}
+        self._lock = threading.Lock()
         self.launches = 0
 
     def feel(self, launch: Launch, schedules: Sequence[str]) -> None:
@@ -60,7 +63,8 @@ class Senses:
                 changed = [encodings(output) for output in launch.run()]
             for name, one, other in zip(self._outputs, default, changed, strict=True):
                 self._add(compared(name, switch, value, one, other))
-        self.launches += 1
+        with self._lock:
+            self.launches += 1
 
     def told(self) -> list[Sensitivity]:
         """One for each output and each value of a switch, also where nothing differs."""
@@ -68,21 +72,15 @@ class Senses:
 
     def _add(self, new: Sensitivity) -> None:
         key = (new.output, new.switch, new.value)
-        old = self._found.get(key)
-        if old is None:
-            self._found[key] = new
-            return
-        first = old if old.differing else new
-        self._found[key] = Sensitivity(
-            output=new.output,
-            switch=new.switch,
-            value=new.value,
-            differing=old.differing + new.differing,
-            elements=old.elements + new.elements,
-            index=first.index,
-            default=first.default,
-            changed=first.changed,
-        )
+        with self._lock:
+            old = self._found.get(key)
+            self._found[key] = new if old is None else _sum(old, new)
+
+
+def _sum(old: Sensitivity, new: Sensitivity) -> Sensitivity:
+    """Both launches' counts, and the first difference of the two."""
+    first = old if old.differing else new
+    return msgspec.structs.replace(first, differing=old.differing + new.differing, elements=old.elements + new.elements)
 
 
 def encodings(array: Any) -> np.ndarray:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mlx_assay.conformance.checking import places
+from mlx_assay.conformance.checking.diagnostics import located, refusals, transcendentals
 from mlx_assay.conformance.checking.protocol import (
     MOST_FINDINGS,
     MOST_KERNELS,
@@ -28,19 +28,12 @@ from mlx_assay.conformance.checking.protocol import (
     Settings,
     Stumbled,
 )
-from mlx_assay.conformance.checking.report import Access, Diagnostic, Location, Problem
-from mlx_assay.conformance.checking.rules import COMPILE_ERROR
+from mlx_assay.conformance.checking.report import Diagnostic, Location, Problem
 from mlx_assay.conformance.checking.sensitivity import Senses
 from mlx_assay.impl.executors import checker
-from mlx_assay.impl.executors.checker.finding import Finding, Place, Severity
+from mlx_assay.impl.executors.checker.finding import Finding
 from mlx_assay.impl.executors.observation import Launch
 from mlx_assay.impl.executors.signature import Definition
-
-_REFUSAL = re.compile(r"^(source|header) line (\d+): (?:fatal )?error: (.*)\n {4}(.*)$", re.M)
-_TRANSCENDENTAL = re.compile(
-    r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|(?:sin|cos|tan)pi|exp(?:2|10|m1)?|log(?:2|10|1p)?|powr?|rsqrt|erf(?:inv)?)\s*\("
-)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 Tell = Callable[[Message], None]
 
@@ -50,6 +43,7 @@ class _Watched:
 
     def __init__(self, number: int, definition: Definition, checked: bool, first: list[str]) -> None:
         self.number = number
+        self.name = definition.name[:TEXT_LIMIT]
         self.digest = hashlib.sha256(repr(definition).encode()).hexdigest()
         self.checked = checked
         self.texts = places.Texts(definition, first)
@@ -105,19 +99,27 @@ class Watch:
         def met(finding: Finding) -> None:
             self._add(kernel, finding, site, before)
 
-        with checker.checked(
-            schedules=self._settings.schedules or None, on_finding=met, seconds=self._settings.launch_limit
-        ) as findings:
-            try:
+        try:
+            with checker.checked(
+                schedules=self._settings.schedules or None, on_finding=met, seconds=self._settings.launch_limit
+            ) as findings:
                 outputs = launch.run()
-            except RuntimeError as error:
-                for refused in _refusals(kernel, str(error), site):
-                    self._count(
-                        (COMPILE_ERROR, kernel.number, refused.message, refused.location), partial(_same, refused)
-                    )
-                raise
+        except Exception as error:
+            return self._unchecked(kernel, launch, site, error)
         for finding in findings:
             self._add(kernel, finding, site, before)
+        return outputs
+
+    def _unchecked(self, kernel: _Watched, launch: Launch, site: Location | None, error: Exception) -> list[Any]:
+        """A launch that raised under the checker: what it raises without is the script's, else the checker failed."""
+        try:
+            outputs = launch.run()
+        except Exception as own:
+            for refused in refusals(kernel.number, kernel.texts, own, site):
+                self._count((refused.kind, kernel.number, refused.message, refused.location), partial(_same, refused))
+            raise
+        told = f"the checker failed on kernel {kernel.name!r}, which ran without it: {type(error).__name__}: {error}"
+        self._tell(Stumbled(Problem(what="checker", message=told[:TEXT_LIMIT], location=site)))
         return outputs
 
     def finish(self) -> None:
@@ -145,7 +147,7 @@ class Watch:
             made = _Watched(len(self._kernels), definition, checked, first)
             self._kernels[definition] = made
             calls = transcendentals(definition)
-            self._tell(Defined(made.digest, definition.name[:TEXT_LIMIT], made.texts.begin(), checked, calls))
+            self._tell(Defined(made.digest, made.name, made.texts.begin(), checked, calls))
             return made
 
     def _add(self, kernel: _Watched, finding: Finding, site: Location | None, before: dict[object, int]) -> None:
@@ -156,7 +158,7 @@ class Watch:
         with self._lock:
             more = finding.count - before.get(met, 0)
             before[met] = finding.count
-            self._count(key, lambda: _located(kernel, finding, site), more)
+            self._count(key, lambda: located(kernel.number, kernel.texts, finding, site), more)
 
     def _count(self, key: object, made: Callable[[], Diagnostic], more: int = 1) -> None:
         """Keeps a finding that was met so often since it was counted last; tells of new ones, and of counts doubled."""
@@ -178,59 +180,3 @@ class Watch:
 
 def _same(finding: Diagnostic) -> Diagnostic:
     return finding
-
-
-def _located(kernel: _Watched, finding: Finding, site: Location | None) -> Diagnostic:
-    accesses = [
-        Access(
-            how=access.how[:TEXT_LIMIT],
-            location=kernel.texts.location(access.place, finding.array, access.how),
-            thread=access.thread,
-            threadgroup=access.threadgroup,
-        )
-        for access in finding.accesses
-    ]
-    return Diagnostic(
-        kind=finding.kind.value,
-        severity=finding.severity,
-        kernel=kernel.number,
-        message=finding.message[:TEXT_LIMIT],
-        accesses=accesses,
-        array=finding.array[:TEXT_LIMIT],
-        space=finding.space,
-        index=finding.index,
-        offset=finding.offset,
-        barrier=kernel.texts.location(finding.barrier) if finding.barrier else None,
-        launch=site,
-        schedule=finding.schedule,
-        count=finding.count,
-    )
-
-
-def _refusals(kernel: _Watched, message: str, site: Location | None) -> Iterable[Diagnostic]:
-    """The compiler's errors in what a launch raised; none where it raised for another reason."""
-    if "does not compile" not in message:
-        return
-    found = list(_REFUSAL.finditer(message))
-    for match in found:
-        place = Place(match[1], int(match[2]), match[4])
-        yield _refusal(kernel, match[3], [Access(how="compile", location=kernel.texts.location(place))], site)
-    if not found:
-        yield _refusal(kernel, message.partition("\n")[2] or message, [], site)
-
-
-def _refusal(kernel: _Watched, message: str, accesses: list[Access], site: Location | None) -> Diagnostic:
-    return Diagnostic(
-        kind=COMPILE_ERROR,
-        severity=Severity.ERROR,
-        kernel=kernel.number,
-        message=message[:TEXT_LIMIT],
-        accesses=accesses,
-        launch=site,
-    )
-
-
-def transcendentals(definition: Definition) -> list[str]:
-    """Functions called in a kernel's own text whose last bits are the C library's on the host executor."""
-    text = _COMMENT.sub(" ", f"{definition.header}\n{definition.source}")
-    return sorted({match[1] for match in _TRANSCENDENTAL.finditer(text)})
