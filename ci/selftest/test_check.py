@@ -330,6 +330,7 @@ REFUSALS = {
     "a folder": (["."], "but got the folder"),
     "a path and a function": (["a/b.py:f"], "name the module with dots"),
     "no target": ([], "but got none"),
+    "not in UTF-8": (["script.py", "--", "\udcff"], "Expected text in UTF-8"),
     "an unknown kind": (["script.py", "--ignore", "races"], "one of race, "),
     "an unknown schedule": (["script.py", "--schedules", "in-order,random"], "but got 'random'"),
     "both to one place": (["script.py", "--json", "--sarif"], "Expected two places"),
@@ -354,6 +355,17 @@ def test_a_function_that_is_not_there_is_refused(call: Call, target: str) -> Non
     done = call(target)
     assert (done.code, done.out) == (EXIT_USAGE, "")
     assert done.err.startswith("mlx-assay: Expected a ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(KERNEL + "launch(sound)")
+    command = [sys.executable, "-m", "mlx_assay.conformance.cli", "check", "script.py"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == EXIT_INCOMPLETE
+    assert "mlx-assay: The result cannot be written: " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_files_are_written_beside_the_text(call: Call, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def asked(
     sensitivity: bool = False,
 ) -> Asked:
     """The request; ValueError says which word came and which were expected."""
+    for text in (target, *arguments, *kernels):
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise ValueError(f"Expected text in UTF-8 but got {text!r}")
     return Asked(
         target=target,
         arguments=list(arguments),

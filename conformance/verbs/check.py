@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from mlx_assay.conformance.checking import rendering, sarif
 from mlx_assay.conformance.checking.command import STANDARD_OUTPUT
@@ -16,6 +18,7 @@ from mlx_assay.conformance.options import output
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.refusal import Refusal
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 
 def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
@@ -29,12 +32,22 @@ def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
         raise Refusal(str(error)) from error
     _check_outputs(json, sarif_log, found.path if isinstance(found, Script) else None)
     report = _gathered(asked)
-    taken = STANDARD_OUTPUT in (json, sarif_log)
-    screen = rendering.console(sys.stderr if taken else sys.stdout)
-    rendering.show(report, screen)
-    _write(encode(report), json)
-    _write(sarif.encode(report), sarif_log)
+    try:
+        _write(encode(report), json)
+        _write(sarif.encode(report), sarif_log)
+        _show(report, sys.stderr if STANDARD_OUTPUT in (json, sarif_log) else sys.stdout)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Refusal(f"The result cannot be written: {error}", EXIT_INCOMPLETE) from error
     return report.exit_code
+
+
+def _show(report: CheckReport, file: TextIO) -> None:
+    if isinstance(file, io.TextIOWrapper):
+        # A source line may hold what the terminal's encoding does not.
+        file.reconfigure(errors="backslashreplace")
+    rendering.show(report, rendering.console(file))
 
 
 def _gathered(asked: Asked) -> CheckReport:
