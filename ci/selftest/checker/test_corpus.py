@@ -59,7 +59,7 @@ def run(kernel: Kernel) -> list[np.ndarray[Any, Any]]:
         results = made(
             inputs=[to_mlx(array) for array in inputs],
             output_shapes=[array.shape for array in outputs],
-            output_dtypes=[getattr(mx, array.dtype) for array in outputs],
+            output_dtypes=[getattr(mx, {"bool": "bool_"}.get(array.dtype, array.dtype)) for array in outputs],
             **launch,
         )
         mx.eval(results)
