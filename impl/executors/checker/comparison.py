@@ -58,6 +58,12 @@ def meant(work: Work, runs: Runs) -> Iterator[Finding]:
                 yield finding
 
 
+def differing(runs: Runs) -> bool:
+    """Whether outputs differ between runs, where they were written."""
+    (_, first), *others = runs
+    return any(_differing(first, other, i).any() for _, other in others for i in range(len(first.outputs)))
+
+
 def compared(work: Work, runs: Runs) -> Iterator[Finding]:
     """A finding for each output and each way in which it is not determined."""
     ended = [each for each in runs if each[1].ended]

@@ -7,9 +7,64 @@ declare ptr @assay_access(ptr, i32, i32, i32) nounwind
 declare ptr @assay_stray(i64, i32, i32, i32, i32) nounwind cold
 declare void @assay_unknown(i64, i32, i32, i32) nounwind cold
 declare void @assay_shift(i64, i32, i32) nounwind cold
-declare void @assay_tick(i32) nounwind
+declare void @assay_tick(i32) nounwind cold
+declare ptr @assay_check() nounwind willreturn memory(none)
 declare void @assay_returns(i32) nounwind
 declare i32 @assay_private_poison() nounwind willreturn memory(none)
+
+define internal void @assay.turn(ptr %check, i32 %site) alwaysinline {
+entry:
+  %at = getelementptr i8, ptr %check, i64 16
+  %before = load i64, ptr %at, align 8
+  %now = add i64 %before, 1
+  store i64 %now, ptr %at, align 8
+  %low = and i64 %now, 65535
+  %some = icmp eq i64 %low, 0
+  br i1 %some, label %look, label %done
+look:
+  call void @assay_tick(i32 %site)
+  br label %done
+done:
+  ret void
+}
+
+define internal ptr @assay.read(ptr %check, ptr %p, i32 %size, i32 %align, i32 %site) alwaysinline {
+entry:
+  %at = ptrtoint ptr %p to i64
+  %base = load i64, ptr %check, align 8
+  %shift.at = getelementptr i8, ptr %check, i64 8
+  %shift = load i64, ptr %shift.at, align 8
+  %away = sub i64 %at, %base
+  %slot = lshr i64 %away, %shift
+  %known = icmp ult i64 %slot, 64
+  br i1 %known, label %look, label %ask
+look:
+  %row = shl i64 %slot, 4
+  %begin.off = add i64 %row, 24
+  %begin.at = getelementptr i8, ptr %check, i64 %begin.off
+  %begin = load i64, ptr %begin.at, align 8
+  %bytes.at = getelementptr i8, ptr %begin.at, i64 8
+  %bytes = load i64, ptr %bytes.at, align 8
+  %off = sub i64 %at, %begin
+  %wide = zext i32 %size to i64
+  %end = add i64 %off, %wide
+  %starts = icmp ult i64 %off, %bytes
+  %ends = icmp ule i64 %end, %bytes
+  %inside = and i1 %starts, %ends
+  %below = sub i32 %align, 1
+  %mask = zext i32 %below to i64
+  %astray = and i64 %at, %mask
+  %straight = icmp eq i64 %astray, 0
+  %ok = and i1 %inside, %straight
+  br i1 %ok, label %done, label %ask
+ask:
+  %high = shl i32 %align, 8
+  %q = call ptr @assay_access(ptr %p, i32 %size, i32 %high, i32 %site)
+  br label %done
+done:
+  %r = phi ptr [ %p, %look ], [ %q, %ask ]
+  ret ptr %r
+}
 
 define internal ptr @assay.inside(ptr %p, i64 %off, i64 %bytes, i32 %size, i32 %how, i32 %site, i32 %object)
     alwaysinline {
@@ -49,4 +104,7 @@ done:
 }
 """
 
-RUNTIME_FUNCTIONS = ("assay_access", "assay_stray", "assay_unknown", "assay_shift", "assay_tick", "assay_returns")
+RUNTIME_FUNCTIONS = (
+    *("assay_access", "assay_stray", "assay_unknown", "assay_shift", "assay_tick", "assay_returns"),
+    *("assay_private_poison", "assay_check"),
+)

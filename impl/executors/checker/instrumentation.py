@@ -80,6 +80,11 @@ class _Thread:
             return asked, name
         if root.startswith("@"):
             return [], pointer
+        if how == READ:
+            return [
+                f"  {name} = call ptr @assay.read(ptr %assay.check, ptr {pointer}, i32 {size}, i32 {align}, "
+                f"i32 {self._site(i)}){tail}"
+            ], name
         return [
             f"  {name} = call ptr @assay_access(ptr {pointer}, i32 {size}, i32 {how | align << 8}, "
             f"i32 {self._site(i)}){tail}"
@@ -110,6 +115,7 @@ class _Thread:
         yield entry.line
         yield "  %assay.sink = alloca [256 x i8], align 16"
         yield "  call void @llvm.memset.p0.i64(ptr %assay.sink, i8 -1, i64 256, i1 false)"
+        yield "  %assay.check = call ptr @assay_check()"
         yield "  %assay.poison = call i32 @assay_private_poison()"
         yield "  %assay.poison.byte = trunc i32 %assay.poison to i8"
         for i in body:
@@ -232,7 +238,7 @@ class _Thread:
 
     def _other(self, i: Instruction) -> Iterator[str]:
         if "!llvm.loop" in i.line and self._turns(i):
-            yield f"  call void @assay_tick(i32 {self._site(i)}){_tail(i)}"
+            yield f"  call void @assay.turn(ptr %assay.check, i32 {self._site(i)}){_tail(i)}"
         yield i.line
 
     def _written_by_author(self, i: Instruction) -> bool:

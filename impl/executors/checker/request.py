@@ -43,6 +43,10 @@ class _Region(ctypes.Structure):
     )
 
 
+class _Input(ctypes.Structure):
+    _fields_ = (("begin", ctypes.c_uint64), ("bytes", ctypes.c_uint64))
+
+
 class Event(ctypes.Structure):
     """One finding of the runtime's."""
 
@@ -57,14 +61,16 @@ class Event(ctypes.Structure):
 
 class _Check(ctypes.Structure):
     _fields_ = (
+        ("buffers_begin", ctypes.c_uint64),
+        ("buffer_shift", ctypes.c_uint64),
+        ("ticks", ctypes.c_uint64),
+        ("input", _Input * memory.BUFFERS),
         ("region", _Region * (memory.BUFFERS + memory.ARRAYS)),
         ("garbage", ctypes.c_uint32),
         ("other_garbage", ctypes.c_uint32),
         ("garbage_site", ctypes.c_uint32),
         ("objects", ctypes.c_uint32),
-        ("buffer_shift", ctypes.c_uint32),
         ("private_poison", ctypes.c_uint32),
-        ("buffers_begin", ctypes.c_uint64),
         ("arrays_begin", ctypes.c_uint64),
         ("object", ctypes.c_void_p),
         ("began", ctypes.c_void_p),
@@ -94,6 +100,8 @@ class Request:
                 number, arrays = memory.BUFFERS + arrays, arrays + 1
             else:
                 number, devices = devices, devices + 1
+            if span.kind == memory.INPUT:
+                self.check.input[number].begin, self.check.input[number].bytes = span.begin, span.bytes
             region = self.check.region[number]
             region.begin, region.bytes, region.kind = span.begin, span.bytes, span.kind
             region.unit_shift = span.unit.bit_length() - 1

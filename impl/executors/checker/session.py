@@ -1,21 +1,27 @@
 """Launches under the checker: each once under every schedule, findings gathered, outputs compared."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from mlx_assay.impl.executors import choice
-from mlx_assay.impl.executors.checker.comparison import Runs, compared, meant
+from mlx_assay.impl.executors.checker.comparison import Runs, compared, differing, meant
+from mlx_assay.impl.executors.checker.crew import at_once
 from mlx_assay.impl.executors.checker.finding import Finding
 from mlx_assay.impl.executors.checker.request import Condition
 from mlx_assay.impl.executors.checker.run import Work, run
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 
 T = TypeVar("T")
+
+# Runs do not depend on one another, and their memory is held once for each that runs.
+_WORKERS = min(4, os.cpu_count() or 1)
 
 SCHEDULES = ("in-order", "reverse", "round-robin", "pct:1")
 POISONS = (DEFAULT_POISON, 0x3DCC3DCC)  # a NaN, and about 0.1, in f16, bfloat and f32 alike
@@ -31,7 +37,7 @@ class Session:
         on_finding: Callable[[Finding], None] | None,
         seconds: float,
     ) -> None:
-        self.runs = _runs(schedules, poisons)
+        self.runs, self.others = _runs(schedules, poisons)
         self.seconds = seconds
         self.findings: list[Finding] = []
         self._on_finding = on_finding
@@ -51,14 +57,23 @@ class Session:
         if self._on_finding is not None:
             self._on_finding(finding)
 
+    def _results(self, work: Work, runs: Sequence[tuple[str, int]]) -> Runs:
+        """As many runs at once as there are processors, until one does not end."""
+        results: Runs = []
+        conditions = [Condition(schedule, choice.code(schedule), poison, self.seconds) for schedule, poison in runs]
+        for first in range(0, len(conditions), _WORKERS):
+            batch = conditions[first : first + _WORKERS]
+            results += zip(batch, at_once([partial(run, work, condition) for condition in batch]), strict=True)
+            if not all(result.ended for _, result in results):
+                break
+        return results
+
     def run(self, work: Work) -> list[bytes]:
         """Runs a kernel under every schedule and gives the bytes of the outputs of the first run."""
-        results: Runs = []
-        for schedule, poison in self.runs:
-            condition = Condition(schedule, choice.code(schedule), poison, self.seconds)
-            results.append((condition, run(work, condition)))
-            if not results[-1][1].ended:
-                break
+        results = self._results(work, self.runs)
+        # What differs may do so for one of two reasons: what is missing tells which.
+        if all(result.ended for _, result in results) and differing(results):
+            results += self._results(work, self.others)
         for finding in meant(work, results):
             self.add(finding)
         for finding in compared(work, results):
@@ -66,11 +81,12 @@ class Session:
         return results[0][1].outputs
 
 
-def _runs(schedules: Sequence[str], poisons: Sequence[int]) -> list[tuple[str, int]]:
-    """Every poison under the first schedule, and every other schedule with one of the poisons."""
-    first, *others = schedules
-    runs = [(first, poison) for poison in poisons]
-    return runs + [(schedule, poisons[i % len(poisons)]) for i, schedule in enumerate(others)]
+def _runs(schedules: Sequence[str], poisons: Sequence[int]) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Runs in which every schedule and every poison occurs; and every poison under the first schedule that is left."""
+    first = schedules[0]
+    count = max(len(schedules), len(poisons))
+    runs = [(schedules[i] if i < len(schedules) else first, poisons[i % len(poisons)]) for i in range(count)]
+    return runs, [(first, poison) for poison in poisons if (first, poison) not in runs]
 
 
 _current: ContextVar[Session | None] = ContextVar("mlx_assay_checker", default=None)

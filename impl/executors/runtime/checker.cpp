@@ -242,7 +242,38 @@ static u32 touched(u64 i, u32 shift, u64 offset, u32 size) {
   return ((1u << to) - 1u) & ~((1u << from) - 1u);
 }
 
+// Whether an access is certainly ordered after an earlier one of the same threadgroup.
+static bool follows(const Check* c, Access a, u32 space, u32 thread) {
+  return a.when >= c->began_now && (a.when < c->ordered[space] || thread_of(a) == thread);
+}
+
+// The most usual case: one unit, and nothing in it that would need a closer look. False: look closer.
+static bool plain(Check* c, const Now& now) {
+  const Region& r = c->region[now.region];
+  const u64 offset = now.at - r.begin, i = offset >> r.unit_shift;
+  if (now.size != 1u << r.unit_shift || i << r.unit_shift != offset || now.how > kWrite) return false;
+  Cell& cell = r.cells[i];
+  const u32 space = r.kind == kThreadgroupArray;
+  if ((cell.write.when && !follows(c, cell.write, space, now.thread)) || cell.atomic.when) return false;
+  const Access access = {c->clock, who(now.thread, now.how, (1u << now.size) - 1u, now.site)};
+  if (now.how == kRead) {
+    if (r.known)
+      for (u32 k = 0; k < now.size; k++)
+        if (!r.known[offset + k]) return false;
+    remember_read(cell, access, c->began_now);
+    return true;
+  }
+  for (int k = 0; k < 3; k++)
+    if (cell.read[k].when && !follows(c, cell.read[k], space, now.thread)) return false;
+  if (r.known)
+    for (u32 k = 0; k < now.size; k++) r.known[offset + k] = 1;
+  cell = Cell{};
+  cell.write = access;
+  return true;
+}
+
 static void shadow(Check* c, const Now& now) {
+  if (plain(c, now)) return;
   const Region& r = c->region[now.region];
   const u64 offset = now.at - r.begin;
   if (r.known) {
@@ -360,13 +391,15 @@ void assay_shift(u64 amount, u32 width, u32 site) {
   found_at(c, kShift, Now{kNowhere, kRead, site, width, thread_now(c), 0}, amount);
 }
 
+Check* assay_check() { return checking; }
+
 // What the thread's own variables hold before they are written.
 u32 assay_private_poison() { return checking->private_poison; }
 
-// Once a turn of every loop.
+// Once in many turns of every loop.
 void assay_tick(u32 site) {
   Check* c = checking;
-  if (++c->ticks & 0xffffu || !c->deadline || nanoseconds() < c->deadline) return;
+  if (!c->deadline || nanoseconds() < c->deadline) return;
   found_at(c, kHang, Now{kNowhere, kRead, site, 0, thread_now(c), 0}, 0);
   assay_abandon();
 }

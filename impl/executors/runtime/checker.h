@@ -74,12 +74,19 @@ struct Pending {
 };
 constexpr u32 kPending = 16;
 
+// An input as instrumented code sees it: nothing but its bounds is to be checked.
+struct Input {
+  u64 begin, bytes;
+};
+
 struct Check {
+  u64 buffers_begin, buffer_shift, ticks;  // what is inlined knows where these are
+  Input input[kBuffers];
   Region region[kRegions];
   // What lanes that are not there leave; `other_garbage` at the one place `garbage_site`.
   u32 garbage, other_garbage, garbage_site, objects;
-  u32 buffer_shift, private_poison;
-  u64 buffers_begin, arrays_begin;
+  u32 private_poison;
+  u64 arrays_begin;
   const Object* object;  // the program's constant arrays
   u32* began;            // of each threadgroup so far, in running order: the clock at its begin
   u32* released;         // of each: the clock at its last atomic after a fence
@@ -96,7 +103,6 @@ struct Check {
   u64 stacks_begin, stacks_bytes, engine_begin, engine_bytes;
   const u32* simdgroup;
   const u32* lane;
-  u32 ticks;
   u64 deadline;
   unsigned short place[1024];  // of an event, by its key
 
