@@ -13,10 +13,14 @@ from mlx_assay.oracles import fused
 from mlx_assay.oracles.registry import load
 
 
-def _folded(arguments: Arguments, order: str) -> np.ndarray:
+def _folded(arguments: Arguments, order: str, oracle: str = "trellis_row") -> np.ndarray:
     dtype = DTYPES[arguments["output_dtype"]]
-    sums: np.ndarray = load("trellis_row").trellis_fold(arguments["partial"], dtype, order, flushes(arguments))
+    sums: np.ndarray = load(oracle).trellis_fold(arguments["partial"], dtype, order, flushes(arguments))
     return sums
+
+
+def _by(oracle: str) -> Reference:
+    return Reference(oracle, lambda arguments: _folded(arguments, order_of(arguments), oracle), Verdict.SAME_VALUE)
 
 
 def explain(arguments: Arguments, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
@@ -33,9 +37,7 @@ CONTRACTS = [
         summary="the sum of float32 partials [1, 128, cols] as MLX sums their columns",
         parameters=("partial", "output_dtype"),
         dtypes=("bfloat16", "float16", "float32"),
-        references=(
-            Reference("trellis_row", lambda arguments: _folded(arguments, order_of(arguments)), Verdict.SAME_VALUE),
-        ),
+        references=(_by("trellis_row"), _by("mlx_column_sum")),
         rules=(
             Rule(1, "Lane y of 32 is ((0 + p[y] + p[y + 32]) + p[y + 64]) + p[y + 96], each sum rounded to float32.",
                  "mlx: reduce_col.h, col_reduce_looped"),

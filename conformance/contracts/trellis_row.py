@@ -17,6 +17,8 @@ from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import round_once
 from mlx_assay.oracles.trellis_layout import Packed
 
+SHOWN = 3
+"""Mistakes that an explanation names, at most."""
 Mistake = tuple[str, Callable[[], np.ndarray]]
 HIGHAM = "Higham, Accuracy and Stability of Numerical Algorithms, 3.1"
 BOUND_RULE = "rule 10: n u / (1 - n u) of the sum of sizes, n roundings on a term's way (Higham, 2002, 3.1)"
@@ -70,13 +72,12 @@ def _finite(arguments: Arguments) -> bool:
 
 
 def explain(arguments: Arguments, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
-    """The column's block and position, and which known mistake gives these very bits."""
+    """The column's block and position, and which known mistakes give these very bits."""
     column, T = index[1], arguments["T"]
     place = f"position {column % T} of block {column // T}"
-    for name, made in _mistakes(arguments, column // T):
-        if made()[0, column % T].tobytes() == got[index].tobytes():
-            return f"{place}: {name} gives these bits"
-    return place
+    bits = got[index].tobytes()
+    found = [name for name, made in _mistakes(arguments, column // T) if made()[0, column % T].tobytes() == bits]
+    return f"{place}: as {' or '.join(found[:SHOWN])} would give" if found else place
 
 
 def _mistakes(arguments: Arguments, block: int) -> Iterator[Mistake]:
@@ -86,16 +87,15 @@ def _mistakes(arguments: Arguments, block: int) -> Iterator[Mistake]:
     words = whole.words[:, block * size : (block + 1) * size]
     one = Packed(words, *whole[1:4])
     x, scales, dtype, flush = arguments["x"], arguments["scales"], output_dtype(arguments), flushes(arguments)
-    order = order_of(arguments)
-    row = partial(oracle.down_row, x, one, scales, dtype)
+    order, row = order_of(arguments), partial(oracle.down_row, x, one, scales, dtype)
+    for name, changes in oracle.MISTAKES.items():
+        yield name, partial(row, order, flush, **changes)
+    yield "denormals otherwise", partial(row, order, not flush)
     for other in fused.ORDERS:
         if other != order:
             yield f"the {other} order of a SIMD group's sum", partial(row, other, flush)
     backward = Packed(words[::-1], *whole[1:4])
     yield "descending rows", partial(oracle.down_row, x[:, ::-1], backward, scales[::-1], dtype, order, flush)
-    yield "denormals otherwise", partial(row, order, not flush)
-    for name, changes in oracle.MISTAKES.items():
-        yield name, partial(row, order, flush, **changes)
 
 
 COMMON_RULES = (
