@@ -13,6 +13,8 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from mlx_assay.oracles.fused import fma
+
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 Combination = Literal["sequential", "reverse", "halves", "numpy", "ascending-butterfly", "descending-butterfly"]
@@ -57,7 +59,7 @@ class Lanes:
         a, b = self.dealt(a, 0.0), self.dealt(b, 0.0)
         total = np.zeros(a.shape[:-1], np.float32)
         for i in range(a.shape[-1]):
-            total = fused_multiply_add(a[..., i], b[..., i], total)
+            total = fma(a[..., i], b[..., i], total)
         return total
 
 
@@ -137,23 +139,6 @@ def finished(steps: Sequence[Step], values: np.ndarray) -> np.ndarray:
     if values.shape[-1] != 1:
         raise ValueError(f"Expected steps that leave one number but {described(steps)} leave {values.shape[-1]}")
     return np.asarray(values[..., 0])
-
-
-def fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """f32 a * b + c, rounded once.
-
-    The product is exact in float64. Its sum with c is rounded to odd there, so that the rounding to float32 cannot land
-    on a tie that the sum was not (Boldo and Melquiond, 2008).
-    """
-    product = a.astype(np.float64) * b.astype(np.float64)
-    wide = c.astype(np.float64)
-    near = product + wide
-    shadow = near - product
-    error = (product - (near - shadow)) + (wide - shadow)
-    bits = near.view(np.int64)
-    inexact = np.isfinite(near) & (error != 0) & ((bits & 1) == 0)
-    toward = np.where((error > 0) == (near > 0), np.int64(1), np.int64(-1))
-    return np.asarray(np.where(inexact, bits + toward, bits).view(np.float64).astype(np.float32))
 
 
 def _sequential(values: np.ndarray) -> np.ndarray:
