@@ -5,6 +5,7 @@ Where the shared folder cannot be used, a private one serves this process, and a
 
 import contextlib
 import os
+import random
 import re
 import sys
 import tempfile
@@ -85,7 +86,8 @@ class _Process:
     keys: dict[str, threading.Lock] = field(default_factory=dict)
     private: Folder | None = None
     failed: dict[Path, Exception] = field(default_factory=dict)
-    published: int = 0
+    # Looking through a large cache takes its time: every so many new entries one process does, whichever it is.
+    published: int = field(default_factory=lambda: random.randrange(_SHRINK_EACH))
 
 
 _process = _Process()
@@ -141,7 +143,7 @@ def _folders() -> Iterator[Folder]:
 
 def _publish(key: str, made: Path, load: Callable[[Path], T]) -> T:
     try:
-        folder = shared()
+        folder, most = shared(), limit()
         if folder.path in _process.failed:
             raise _process.failed[folder.path]
         try:
@@ -150,8 +152,8 @@ def _publish(key: str, made: Path, load: Callable[[Path], T]) -> T:
             _process.failed[folder.path] = error
             raise
         _process.published += 1
-        if _process.published % _SHRINK_EACH == 1:
-            folder.shrink(limit())
+        if _process.published % _SHRINK_EACH == 0:
+            folder.shrink(most)
         return kept
     except (OSError, Untrusted, CacheError) as error:
         folder = _private(error)

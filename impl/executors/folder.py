@@ -22,6 +22,10 @@ _UNFINISHED_SECONDS = 3600
 _ROOM = 0.9
 
 
+# Files whose content this process has looked at, as they were then.
+_known: dict[Path, tuple[int, ...]] = {}
+
+
 class Untrusted(RuntimeError):
     """A folder or file that somebody else could have written."""
 
@@ -100,7 +104,13 @@ class Folder:
                 _check(path, found)
             except Untrusted:
                 return False
-            return _digest(key, file.read()) == path.name
+            state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            if _known.get(path) == state:
+                return True
+            if _digest(key, file.read()) != path.name:
+                return False
+        _known[path] = state
+        return True
 
     def publish(self, key: str, made: Path) -> Path:
         """Keeps a finished file as an entry; the object's path. OSError: there is no room, or no permission."""
