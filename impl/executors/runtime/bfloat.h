@@ -138,7 +138,8 @@ typedef bfloat product_of_bfloats;
   METAL_FUNC constexpr float operator op(float a, bfloat b) { return a op float(b); } \
   ASSAY_BFLOAT_ASSIGNMENT(op, __private) \
   ASSAY_BFLOAT_ASSIGNMENT(op, __global) \
-  ASSAY_BFLOAT_ASSIGNMENT(op, __local)
+  ASSAY_BFLOAT_ASSIGNMENT(op, __local) \
+  ASSAY_BFLOAT_ASSIGNMENT(op, __generic)
 ASSAY_BFLOAT_OPERATOR(+, bfloat)
 ASSAY_BFLOAT_OPERATOR(-, bfloat)
 ASSAY_BFLOAT_OPERATOR(*, assay::product_of_bfloats)
@@ -157,7 +158,8 @@ METAL_FUNC constexpr assay::bfloat_product operator-(assay::bfloat_product&& a) 
   } \
   ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __private) \
   ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __global) \
-  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __local)
+  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __local) \
+  ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, __generic)
 #define ASSAY_BFLOAT_FUSED_ASSIGNMENT(op, space) \
   METAL_FUNC space bfloat& operator op##=(space bfloat & a, assay::bfloat_product&& b) { \
     a = bfloat(float(a) op b.exact); \

@@ -41,6 +41,8 @@
   }
 #define ASSAY_FLOAT_ONLY_2(name, builtin, mode)                                             \
   METAL_FUNC float name(float x, float y) { return __metal_##builtin(x, y, mode); }         \
+  ASSAY_ELEMENTWISE_FLOAT_2(name)
+#define ASSAY_ELEMENTWISE_FLOAT_2(name)                                                     \
   template <class V, assay::if_float_vector<V> = 0>                                         \
   METAL_FUNC V name(V x, plain<V> y) {                                                      \
     V r;                                                                                    \
@@ -49,6 +51,8 @@
   }
 #define ASSAY_FLOAT_ONLY_3(name, builtin, mode)                                             \
   METAL_FUNC float name(float x, float y, float z) { return __metal_##builtin(x, y, z); }   \
+  ASSAY_ELEMENTWISE_FLOAT_3(name)
+#define ASSAY_ELEMENTWISE_FLOAT_3(name)                                                     \
   template <class V, assay::if_float_vector<V> = 0>                                         \
   METAL_FUNC V name(V x, plain<V> y, plain<V> z) {                                          \
     V r;                                                                                    \
@@ -198,6 +202,10 @@ METAL_FUNC V step(V edge, V x) {
   METAL_FUNC float mix(float x, float y, float a) { return metal::mix(x, y, a); }                \
   METAL_FUNC float step(float edge, float x) { return metal::step(edge, x); }                    \
   METAL_FUNC float smoothstep(float lo, float hi, float x) { return metal::smoothstep(lo, hi, x); } \
+  ASSAY_ELEMENTWISE_FLOAT_3(fma)                                                                 \
+  ASSAY_ELEMENTWISE_FLOAT_3(mix)                                                                 \
+  ASSAY_ELEMENTWISE_FLOAT_3(smoothstep)                                                          \
+  ASSAY_ELEMENTWISE_FLOAT_2(step)                                                                \
   ASSAY_FLOAT_ONLY_1(abs, fabs, 0)                                                               \
   ASSAY_FLOAT_ONLY_2(max, fmax, 0)                                                               \
   ASSAY_FLOAT_ONLY_2(min, fmin, 0)                                                               \

@@ -28,13 +28,8 @@ struct matrix {
       for (int i = 0; i < C * R; i++) columns[i / R][i % R] = given[i];
     }
   }
-#define ASSAY_SPACE(space)                                              \
-  space Column& operator[](int c) space { return columns[c]; }          \
-  Column operator[](int c) const space { return columns[c]; }
-  ASSAY_SPACE(__private)
-  ASSAY_SPACE(__global)
-  ASSAY_SPACE(__local)
-#undef ASSAY_SPACE
+  Column& operator[](int c) { return columns[c]; }
+  Column operator[](int c) const { return columns[c]; }
   Column operator[](int c) const __constant { return columns[c]; }
   // A copy from the constant space, which clang does not make by itself.
   template <class B, class = enable_if_t<is_same_v<B, matrix>>>

@@ -40,26 +40,22 @@ struct packed_vector : packed_elements<T, N> {
   template <class A, class B, class... More>
   packed_vector(A a, B b, More... more) : packed_vector(construct<V>(a, b, more...)) {}
 
-#define ASSAY_SPACE(space)                                                        \
-  space T& operator[](int i) space { return *((space T*)this + i); }              \
-  T operator[](int i) const space { return *((const space T*)this + i); }         \
-  operator V() const space {                                                      \
-    V v;                                                                          \
-    for (int i = 0; i < N; i++) v[i] = *((const space T*)this + i);               \
-    return v;                                                                     \
-  }                                                                               \
-  space packed_vector& operator=(V v) space {                                     \
-    for (int i = 0; i < N; i++) *((space T*)this + i) = v[i];                     \
-    return *this;                                                                 \
-  }                                                                               \
-  space packed_vector& operator=(packed_vector v) space {                         \
-    for (int i = 0; i < N; i++) *((space T*)this + i) = v[i];                     \
-    return *this;                                                                 \
+  // One operator for every space but constant: what a function returns lies in none of them.
+  T& operator[](int i) { return *((T*)this + i); }
+  T operator[](int i) const { return *((const T*)this + i); }
+  operator V() const {
+    V v;
+    for (int i = 0; i < N; i++) v[i] = *((const T*)this + i);
+    return v;
   }
-  ASSAY_SPACE(__private)
-  ASSAY_SPACE(__global)
-  ASSAY_SPACE(__local)
-#undef ASSAY_SPACE
+  packed_vector& operator=(V v) {
+    for (int i = 0; i < N; i++) *((T*)this + i) = v[i];
+    return *this;
+  }
+  packed_vector& operator=(const packed_vector& v) {
+    for (int i = 0; i < N; i++) *((T*)this + i) = v[i];
+    return *this;
+  }
   T operator[](int i) const __constant { return *((const __constant T*)this + i); }
   operator V() const __constant {
     V v;
@@ -95,20 +91,15 @@ ASSAY_PACKED_OPERATOR(>=)
 ASSAY_PACKED_OPERATOR(==)
 ASSAY_PACKED_OPERATOR(!=)
 #undef ASSAY_PACKED_OPERATOR
-#define ASSAY_PACKED_ASSIGNMENT(op, space)                                                                   \
+#define ASSAY_PACKED_ASSIGNMENT(op)                                                                   \
   template <class T, int N, class B>                                                                         \
-  METAL_FUNC space packed_vector<T, N>& operator op##=(space packed_vector<T, N>& a, B b) {                  \
+  METAL_FUNC packed_vector<T, N>& operator op##=(packed_vector<T, N>& a, B b) {                              \
     return a = metal::vec<T, N>(a) op b;                                                                     \
   }
-#define ASSAY_PACKED_ASSIGNMENTS(op)     \
-  ASSAY_PACKED_ASSIGNMENT(op, __private) \
-  ASSAY_PACKED_ASSIGNMENT(op, __global)  \
-  ASSAY_PACKED_ASSIGNMENT(op, __local)
-ASSAY_PACKED_ASSIGNMENTS(+)
-ASSAY_PACKED_ASSIGNMENTS(-)
-ASSAY_PACKED_ASSIGNMENTS(*)
-ASSAY_PACKED_ASSIGNMENTS(/)
-#undef ASSAY_PACKED_ASSIGNMENTS
+ASSAY_PACKED_ASSIGNMENT(+)
+ASSAY_PACKED_ASSIGNMENT(-)
+ASSAY_PACKED_ASSIGNMENT(*)
+ASSAY_PACKED_ASSIGNMENT(/)
 #undef ASSAY_PACKED_ASSIGNMENT
 template <class T, int N>
 METAL_FUNC metal::vec<T, N> operator-(packed_vector<T, N> a) {

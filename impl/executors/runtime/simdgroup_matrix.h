@@ -44,7 +44,7 @@ struct simdgroup_matrix {
   simdgroup_matrix(const simdgroup_matrix&) = default;
   explicit simdgroup_matrix(T diagonal) {
     const uint row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());
-    elements = make_vec<T, 2>(row == column ? diagonal : T(0), row == column + 1 ? diagonal : T(0));
+    elements = make_vec<T, 2>(row == column ? T(diagonal) : T(0), row == column + 1 ? T(diagonal) : T(0));
   }
   thread vec<T, 2>& thread_elements() { return *(thread vec<T, 2>*)&elements; }
 };

@@ -212,14 +212,9 @@ T declval();
 template <class T, size_t N>
 struct array {
   T elements[N];
-#define ASSAY_SPACE(space)                                              \
-  space T& operator[](size_t i) space { return elements[i]; }           \
-  const space T& operator[](size_t i) const space { return elements[i]; } \
-  constexpr size_t size() const space { return N; }
-  ASSAY_SPACE(__private)
-  ASSAY_SPACE(__global)
-  ASSAY_SPACE(__local)
-#undef ASSAY_SPACE
+  constexpr T& operator[](size_t i) { return elements[i]; }
+  constexpr const T& operator[](size_t i) const { return elements[i]; }
+  constexpr size_t size() const { return N; }
   const __constant T& operator[](size_t i) const __constant { return elements[i]; }
   constexpr size_t size() const __constant { return N; }
 };

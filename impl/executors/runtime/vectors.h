@@ -59,13 +59,10 @@ using if_float_vector =
 template <class V>
 using if_any_vector = metal::enable_if_t<vector_traits<V>::is_vector, int>;
 
-#define ASSAY_INDEX(T, space)                                                       \
-  space T& operator[](int i) space { return *((space T*)&this->x + i); }            \
-  constexpr T operator[](int i) const space { return *((const space T*)&this->x + i); }
-#define ASSAY_INDICES(T) \
-  ASSAY_INDEX(T, __private) \
-  ASSAY_INDEX(T, __global) \
-  ASSAY_INDEX(T, __local) \
+// One operator for every space but constant: what a function returns lies in none of them.
+#define ASSAY_INDICES(T)                                                     \
+  T& operator[](int i) { return *((T*)&this->x + i); }                       \
+  constexpr T operator[](int i) const { return *((const T*)&this->x + i); }  \
   constexpr T operator[](int i) const __constant { return *((const __constant T*)&this->x + i); }
 
 template <>
@@ -105,7 +102,6 @@ ASSAY_BOOL_VECTOR(3, ASSAY_LIST(x, y, z), constexpr bool_vector(bool a, bool b, 
 ASSAY_BOOL_VECTOR(4, ASSAY_LIST(x, y, z, w),
                   constexpr bool_vector(bool a, bool b, bool c, bool d) : x(a), y(b), z(c), w(d) {})
 #undef ASSAY_BOOL_VECTOR
-#undef ASSAY_INDEX
 #undef ASSAY_INDICES
 
 template <class V>
