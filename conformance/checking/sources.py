@@ -6,16 +6,21 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from mlx_assay.conformance.checking.origin import LARGEST_FILE, Line, Region, locate, regions
 
 MOST_FILES_READ = 1000
+MOST_TEXTS = 4000
+"""Files whose text is kept: a script may make kernels by the hundred."""
+
 ANCHORS = 3
 """Lines of a text, one of which a file must hold to be looked at closely."""
 
+STANDARD = sysconfig.get_path("stdlib") + os.sep
 INSTALLED = f"{os.sep}site-packages{os.sep}"
 NOT_TEXT = frozenset({".py", ".pyc", ".so", ".dylib", ".json", ".safetensors", ".npz", ".npy", ".gguf", ".bin"})
 
@@ -48,8 +53,7 @@ def _worth(name: str, path: object) -> bool:
         return False
     if name.startswith("mlx_assay.") and not name.startswith("mlx_assay.impl.kernels"):
         return False
-    standard = sysconfig.get_path("stdlib") + os.sep
-    return not path.startswith(standard) or INSTALLED in path
+    return not path.startswith(STANDARD) or INSTALLED in path
 
 
 def candidates(first: Iterable[str] = ()) -> tuple[list[Path], list[Path]]:
@@ -66,15 +70,21 @@ def _regions(path: Path, changed: int) -> tuple[Region, ...]:
     return tuple(regions(path))
 
 
+@lru_cache(maxsize=MOST_TEXTS)
+def _text(path: Path, changed: int) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def _holding(anchors: Sequence[str], paths: Iterable[Path]) -> Iterator[Region]:
     """The regions of those files in which one of the anchors stands: parsing every file would take seconds."""
     for path in paths:
         try:
-            if path.stat().st_size > LARGEST_FILE:
+            state = path.stat()
+            if state.st_size > LARGEST_FILE or not S_ISREG(state.st_mode):
                 continue
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = _text(path, state.st_mtime_ns)
             if any(anchor in text for anchor in anchors):
-                yield from _regions(path, path.stat().st_mtime_ns)
+                yield from _regions(path, state.st_mtime_ns)
         except OSError:
             continue
 
