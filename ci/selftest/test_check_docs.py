@@ -55,3 +55,11 @@ def test_defaults_are_the_same_everywhere() -> None:
     asked = parser().parse_args(["check", "x.py"])
     assert (asked.schedules.split(","), asked.seed) == (list(SCHEDULES), SEED)
     assert (asked.limit, asked.launch_limit) == (LIMIT, LAUNCH_LIMIT)
+
+
+def test_every_problem_is_named() -> None:
+    code = "".join(path.read_text() for path in (ROOT / "conformance/checking").glob("*.py"))
+    told = re.findall(r'(?:trouble|_stumble)\(\s*"(\w+)"|Problem\(what="(\w+)"|what = "(\w+)"', code)
+    names = {name for found in told for name in found if name} | set(re.findall(r'else "(exception)"', code))
+    paragraph = PAGE.partition("`what` is ")[2].partition("\n\n")[0]
+    assert names == {"nothing", *re.findall(r"`(\w+)`", paragraph)}
