@@ -288,7 +288,9 @@ def test_target_that_cannot_be_judged_is_a_clear_error(target: str) -> None:
 def test_every_planted_file_stands_in_one_table() -> None:
     unimportable = {target.removeprefix("bad.").partition(":")[0] for target in UNIMPORTABLE} - {"nowhere"}
     tables = [*FAULTS, *HARMLESS, *EITHER, *unimportable]
-    assert sorted(tables) == sorted(path.stem for path in (FOLDER / "bad").glob("*.py"))
+    # Those of the trellis stand in a table of their own (test_planted_trellis).
+    files = [path.stem for path in (FOLDER / "bad").glob("*.py") if not path.stem.startswith("trellis_")]
+    assert sorted(tables) == sorted(files)
 
 
 def test_every_planted_file_names_its_fault_in_one_line() -> None:
