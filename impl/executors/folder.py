@@ -52,6 +52,11 @@ def _check(path: Path, found: os.stat_result) -> None:
         )
 
 
+def check_own(path: Path) -> None:
+    """Untrusted: the file or folder is another user's, or others can write it. OSError: it is not there."""
+    _check(path, os.stat(path))
+
+
 @dataclass(frozen=True)
 class Folder:
     """`path` is a folder that this user alone can write."""

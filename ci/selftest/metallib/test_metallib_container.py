@@ -15,6 +15,7 @@ from mlx_assay.impl.executors.apple.air import UnknownFunction
 from mlx_assay.impl.executors.apple.container import Container, MetallibError
 from mlx_assay.impl.executors.apple.kernel import load
 from mlx_assay.impl.executors.apple.wheel import WheelError, extract, metallib
+from mlx_assay.impl.executors.folder import Untrusted
 
 
 def test_a_container_gives_every_kernel_its_bitcode(forge: Any, tmp_path: Path) -> None:
@@ -55,6 +56,22 @@ def test_a_wheel_whose_library_is_not_its_records_is_refused(tmp_path: Path) -> 
 def test_what_is_no_version_is_not_asked_for(version: str) -> None:
     with pytest.raises(ValueError, match="expected a version"):
         metallib(version)
+
+
+def test_a_library_that_others_could_have_put_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLX_ASSAY_CACHE", str(tmp_path))
+    planted = tmp_path / "metallib" / "0.1.0.metallib"
+    planted.parent.mkdir(mode=0o700)
+    planted.write_bytes(b"")
+    planted.chmod(0o600)
+    assert metallib("0.1.0") == planted
+    planted.chmod(0o666)
+    with pytest.raises(Untrusted, match=r"0\.1\.0\.metallib can be written by others"):
+        metallib("0.1.0")
+    planted.chmod(0o600)
+    planted.parent.chmod(0o777)
+    with pytest.raises(Untrusted, match=r"metallib can be written by others \(mode 777\)"):
+        metallib("0.1.0")
 
 
 def test_an_unknown_function_is_named_when_the_kernel_is_loaded(forge: Any) -> None:

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 from mlx_assay.impl.executors.cache import cache_directory
+from mlx_assay.impl.executors.folder import check_own
 
 MEMBER = "mlx/lib/mlx.metallib"
 # MLX publishes a wheel a macOS version; their kernels differ where a newer Metal offers more. The oldest that still
@@ -54,6 +55,7 @@ def extract(wheel_path: Path, target: Path) -> None:
                     out.write(block)
             if digest.digest() != expected:
                 raise WheelError(f"{wheel_path.name}: {MEMBER} has another SHA-256 than the wheel's RECORD says")
+            part.chmod(0o600)
             os.replace(part, target)
     except (zipfile.BadZipFile, KeyError) as error:
         raise WheelError(f"{wheel_path.name}: not a wheel with {MEMBER}: {error}") from None
@@ -62,15 +64,18 @@ def extract(wheel_path: Path, target: Path) -> None:
 def metallib(version: str) -> Path:
     """The path of `mlx.metallib` of this mlx-metal version, fetched once into the cache (about 45 MB over the network).
 
-    ValueError: not a version. WheelError: pip cannot get it (its message is kept), or it is damaged.
+    ValueError: not a version. WheelError: pip cannot get it (its message is kept), or it is damaged. Untrusted: what
+    lies there could be somebody else's.
     """
     if not re.fullmatch(r"\d+(\.\d+)+([a-z.]+\d+)?", version):
         raise ValueError(f"expected a version of mlx-metal such as '0.32.4' but got {version!r}")
     folder = cache_directory() / "metallib"
     target = folder / f"{version}.metallib"
     if target.exists():
+        check_own(folder)
+        check_own(target)
         return target
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         messages = []
         for platform in PLATFORMS:
