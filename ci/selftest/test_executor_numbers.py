@@ -249,6 +249,17 @@ def test_bfloat_rounds_each_operation_or_an_expression(body: str, fused: bool) -
         same(run(body, [x, y, z], BFLOAT), once if "fma" in body else twice)
 
 
+@pytest.mark.parametrize("product", ["a[i] * b[i]", "b[i] * a[i]"])
+def test_a_float_and_a_bfloat_multiply_as_floats(product: str) -> None:
+    # (1 + 2**-17) * (1 + 2**-7) = 1 + 2**-7 + 2**-17 + 2**-24: the last bit is a tie that a rounding takes to the even.
+    x, y = np.full(8, 1 + 2.0**-17, np.float32), np.full(8, 1 + 2.0**-7, np.float32).astype(BFLOAT)
+    z = np.full(8, -(1 + 2.0**-7), np.float32)
+    fused = run(f"out[i] = {product} + c[i];", [x, y, z], np.float32)
+    assert np.all(fused == np.float32(2.0**-17 + 2.0**-24))
+    with switched(contraction="off"):
+        assert np.all(run(f"out[i] = {product} + c[i];", [x, y, z], np.float32) == np.float32(2.0**-17))
+
+
 def test_bfloat_sums_stop_growing() -> None:
     # From 256 on the spacing is 2, and 256 + 1 is a tie that goes to the even 256.
     body = "bfloat sum = 0; for (int k = 0; k < 300; k++) sum += a[i]; out[i] = sum;"
