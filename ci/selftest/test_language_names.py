@@ -188,6 +188,48 @@ def test_what_is_not_offered_is_named(body: str, name: str) -> None:
     assert name in str(caught.value)
 
 
+def test_math_modes() -> None:
+    # exp(90) + 1 is inf: the fast tanh is inf over inf. Beyond it nothing is assumed of NaN in any mode.
+    body = (
+        "float x = metal::tanh(45.0f + i * 0.0f); out[i] = i == 0 ? x : isnan(NAN * (i + 1.0f)) + isinf(INFINITY * i);"
+    )
+    for mode, first in (("safe", 1.0), ("relaxed", float("nan")), ("fast", float("nan"))):
+        got = run(body, compile_options={"math_mode": mode})
+        assert np.array_equal(got[:1], [first], equal_nan=True)
+        assert got[1:].tolist() == [2.0] * 31
+
+
+DEDUCED = "template <typename T> METAL_FUNC T last(vec<T, 4> v) { return v[3]; }\n"
+APPLIED = (
+    "METAL_FUNC void twice(thread float* x) { *x *= 2; }\ntypedef void (*F)(thread float*);\n"
+    "template <KIND f> METAL_FUNC float apply(float x) { f(&x); return x; }\n"
+)
+MEMBERS = "struct Pair { float x, y; };\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "differs"),
+    [
+        (DEDUCED, "out[i] = last(float4(1, 2, 3, 4));", "out[i] = last(bfloat4(1, 2, 3, 4));"),
+        (APPLIED, "#define KIND auto\n", "#define KIND F\n"),
+        (
+            MEMBERS,
+            "const constant Pair* p = (const constant Pair*)b; out[i] = p->x;",
+            "const constant Pair* p = (const constant Pair*)b; Pair q = *p; out[i] = q.x;",
+        ),
+    ],
+)
+def test_what_the_page_says_differs(header: str, body: str, differs: str) -> None:
+    def inside(text: str) -> Any:
+        if header is APPLIED:
+            return run("out[i] = apply<twice>(2.0f);", header=text + header)
+        return run(text, header=header, inputs=[mx.zeros(8), mx.full((2,), 4.0)])
+
+    assert inside(body).tolist() == [4.0] * 32
+    with pytest.raises(RuntimeError, match="does not compile on the host executor"):
+        inside(differs)
+
+
 @pytest.mark.parametrize("name", [n for n in headers.names() if headers.unreachable(n)])
 def test_a_header_out_of_reach_is_an_error(name: str) -> None:
     with pytest.raises(RuntimeError, match="does not compile on the host executor"):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -149,3 +150,11 @@ def test_every_function_has_an_entry(space: str) -> None:
     missing = functions()[space] - _named(space) - ELSEWHERE
     assert missing == set()
     assert functions()["metal"] >= ELSEWHERE
+
+
+def test_the_page_is_current() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, root / "ci" / "language.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, f"docs/language.md is not current: python ci/language.py\n{done.stderr}"
+    page = (root / "docs" / "language.md").read_text()
+    assert all(f"`{name}`" in page for name in functions()["metal"])
