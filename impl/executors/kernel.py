@@ -99,8 +99,8 @@ def metal_kernel(
 ) -> Kernel:
     """A custom kernel from the body of a Metal function, as mx.fast.metal_kernel: see there for the arguments.
 
-    Which executor runs it is decided at each call. On host the math_mode decides what the plain names of functions mean,
-    and nothing else: docs/language.md.
+    Which executor runs it is decided at each call. On host the math_mode decides what the plain names of functions
+    mean, and nothing else: docs/language.md.
     ValueError: no output, or an unknown compile option.
     """
     if not output_names:
