@@ -10,7 +10,15 @@ import platform
 import sys
 from dataclasses import asdict
 
-NAMES = ("plugin_import", "host_machine", "host_argmax", "host_trellis", "small_subcases", "quick_run")
+NAMES = (
+    "plugin_import",
+    "host_machine",
+    "host_argmax",
+    "host_trellis",
+    "trellis_reference",
+    "small_subcases",
+    "quick_run",
+)
 ONE_CORE = frozenset({"host_argmax", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""
 

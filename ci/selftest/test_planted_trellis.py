@@ -14,6 +14,7 @@ from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.kind import kinds
+from mlx_assay.impl.executors import fidelity
 
 FOLDER = Path(__file__).parent
 DOWN, PAIRS, SCATTER, FACTORED = (
@@ -134,3 +135,26 @@ def test_fault_is_caught(name: str) -> None:
 def test_every_planted_trellis_file_is_in_the_table() -> None:
     names = {path.stem.removeprefix("trellis_") for path in (FOLDER / "bad").glob("trellis_*.py")}
     assert names - {"stock"} == set(FAULTS)
+
+
+@pytest.mark.parametrize("order", fidelity.SWITCHES["simd_sum"])
+def test_the_judge_follows_the_executors_order(order: str) -> None:
+    """The kernels conform whatever order the executor declares, and one that adds in another order does not."""
+    (case, *_) = kinds()[DOWN, "sum/magnitudes"].cases("quick")
+    wrong = "descending_butterfly" if order != "descending-butterfly" else "sequential_lanes"
+    with fidelity.switched(simd_sum=order):
+        with Implementation(None, "host", 60.0) as implementation:
+            assert judge(case, implementation).conforms
+        with planted(f"bad.trellis_{wrong}") as implementation:
+            record = judge(case, implementation)
+    assert record.verdict is DIFFERS
+    assert "order of a SIMD group's sum" in record.message
+
+
+def test_an_executor_that_does_not_say_its_order_has_no_expected_bits() -> None:
+    (case, *_) = kinds()[FOLD, "sum/pairs"].cases("quick")
+    with Implementation(None, "host", 60.0) as implementation:
+        implementation.environment["executor"]["simd_sum"] = "unknown"
+        record = judge(case, implementation)
+    assert record.verdict is Verdict.ORACLES_DISAGREE
+    assert "its order is 'unknown'" in record.message
