@@ -158,7 +158,10 @@ def test_a_limit_that_cannot_be_meant_is_named(given: str, monkeypatch: pytest.M
     monkeypatch.setenv(cache.LIMIT_VARIABLE, given)
     with pytest.raises(cache.CacheError, match=f"MLX_ASSAY_CACHE_LIMIT is '{given}': expected bytes"):
         cache.limit()
-    assert given in (cache.problem() or "")
+    found = cache.problem()
+    assert found is not None
+    assert found.mend == "unset MLX_ASSAY_CACHE_LIMIT, or set it to a number of bytes"
+    assert main(["cache"]) == 3
     with pytest.warns(cache.CacheWarning, match=f"'{given}'"):
         assert kept("abc", "content") == "content"
 
@@ -259,7 +262,7 @@ def test_what_belongs_to_another_user_is_not_loaded(own_cache: Path, monkeypatch
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with pytest.warns(cache.CacheWarning, match=f"belongs to user {owner}, not to {owner + 1}"):
         assert kept("abc", "own") == "own"
-    assert "not loaded" in (cache.problem() or "")
+    assert "not loaded" in str(cache.problem())
 
 
 def test_a_planted_object_of_another_user_in_an_own_folder(own_cache: Path) -> None:

@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from mlx_assay.impl.executors import choice, crew, describe, metal_kernel, use
+from mlx_assay.impl.executors import ExecutorUnavailable, choice, crew, describe, metal_kernel, use
 from mlx_assay.impl.executors.guard import StrayAccess
 
 WORK = "float w = a[0]; for (int j = 0; j < 3000; j++) w = fma(w, 0.999f, 0.001f); if (w < 0.0f) return;"
@@ -189,8 +189,13 @@ def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("given", ["0", "-2", "many", "1.5"])
 def test_a_number_of_threads_that_cannot_be_meant_is_named(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(crew.VARIABLE, given)
-    with pytest.raises(crew.ThreadsError, match=f"MLX_ASSAY_THREADS is '{given}': expected a number of threads"):
+    message = f"MLX_ASSAY_THREADS is '{given}': expected a number of threads"
+    with pytest.raises(crew.ThreadsError, match=message):
+        crew.threads()
+    with pytest.raises(ExecutorUnavailable, match=message):
         run("out[g] = g;", (1, 1, 1))
+    with pytest.raises(ExecutorUnavailable, match=message):
+        describe("host")
 
 
 def test_an_interrupted_wait_ends_after_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def cache(clear: bool, as_json: bool) -> int:
         path, limit = kept.cache_directory(), kept.limit()
         folder = kept.shared()
     except (OSError, RuntimeError) as error:
-        raise Refusal(f"{problem or error}: {kept.MEND}", EXIT_INCOMPLETE) from error
+        raise Refusal(str(problem or error), EXIT_INCOMPLETE) from error
     removed = folder.clear() if clear else 0
     entries = folder.entries()
     size = sum(entry.bytes for entry in entries)
@@ -31,7 +31,7 @@ def cache(clear: bool, as_json: bool) -> int:
     if as_json:
         told = {"path": str(folder.path), "entries": len(entries), "bytes": size, "limit": limit, "removed": removed}
         told["fetched"] = {str(file): file.stat().st_size for file in fetched}
-        print(json.dumps(told | {"problem": problem}, indent=2))
+        print(json.dumps(told | {"problem": problem and str(problem)}, indent=2))
     else:
         if clear:
             print(f"removed {removed} entries")
@@ -39,5 +39,5 @@ def cache(clear: bool, as_json: bool) -> int:
         for file in fetched:
             print(f"{file}: fetched, {file.stat().st_size / MIB:.0f} MiB; not counted, delete it if it is not needed")
         if problem:
-            print(f"cannot be used: {problem}: {kept.MEND}")
+            print(f"cannot be used: {problem}")
     return EXIT_INCOMPLETE if problem else EXIT_CONFORMS

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from mlx_assay.impl.executors.folder import Folder, Untrusted
 
@@ -23,13 +23,17 @@ T = TypeVar("T")
 CACHE_VARIABLE = "MLX_ASSAY_CACHE"
 LIMIT_VARIABLE = "MLX_ASSAY_CACHE_LIMIT"
 DEFAULT_LIMIT = 512 << 20
-MEND = f"set {CACHE_VARIABLE} to a folder to write in"
+_MEND = f"set {CACHE_VARIABLE} to a folder to write in"
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SHRINK_EACH = 64
 
 
 class CacheError(RuntimeError):
     """There is nowhere to keep compiled kernels, or a setting that cannot be meant."""
+
+
+class LimitError(CacheError):
+    """The limit is no number of bytes."""
 
 
 class CacheWarning(RuntimeWarning):
@@ -47,7 +51,7 @@ def cache_directory() -> Path:
     try:
         home = Path.home()
     except RuntimeError:
-        raise CacheError(f"this user has no home to keep compiled kernels in: {MEND}") from None
+        raise CacheError(f"this user has no home to keep compiled kernels in: {_MEND}") from None
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "mlx-assay"
 
 
@@ -58,7 +62,7 @@ def limit() -> int:
         return DEFAULT_LIMIT
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
     if found is None:
-        raise CacheError(f"{LIMIT_VARIABLE} is {given!r}: expected bytes, as 536870912, 512M or 2G")
+        raise LimitError(f"{LIMIT_VARIABLE} is {given!r}: expected bytes, as 536870912, 512M or 2G")
     return int(float(found[1]) * (1 << _UNITS[found[2].upper()]))
 
 
@@ -67,7 +71,22 @@ def shared() -> Folder:
     return Folder.trusted(cache_directory() / "compiled")
 
 
-def problem() -> str | None:
+class Problem(NamedTuple):
+    reason: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.mend}"
+
+
+def _problem(error: Exception) -> Problem:
+    if isinstance(error, LimitError):
+        return Problem(str(error), f"unset {LIMIT_VARIABLE}, or set it to a number of bytes")
+    reason = f"no kernel cache at {cache_directory()}: {error}" if isinstance(error, OSError) else str(error)
+    return Problem(reason, _MEND)
+
+
+def problem() -> Problem | None:
     """Why the shared folder cannot be used for new objects, or None."""
     try:
         folder = shared()
@@ -75,7 +94,7 @@ def problem() -> str | None:
         with tempfile.TemporaryFile(dir=folder.path):
             return None
     except (OSError, RuntimeError) as error:
-        return _reason(error)
+        return _problem(error)
 
 
 @dataclass
@@ -106,22 +125,18 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"no kernel cache at {cache_directory()}: {error}"
-    return str(error)
-
-
 def _private(error: Exception) -> Folder:
     with _process.guard:
         if _process.private is None:
             try:
                 made = tempfile.TemporaryDirectory(prefix="mlx-assay-", ignore_cleanup_errors=True)
             except OSError as failed:
-                raise CacheError(f"{_reason(error)}; nor a temporary folder: {failed}: {MEND}") from None
+                told = _problem(error)
+                raise CacheError(f"{told.reason}; nor a temporary folder: {failed}: {told.mend}") from None
             _finalizers.append(made)
             _process.private = Folder(Path(made.name))
-            warnings.warn(f"{_reason(error)}: kernels are compiled anew in every process: {MEND}", CacheWarning, 2)
+            told = _problem(error)
+            warnings.warn(f"{told.reason}: kernels are compiled anew in every process: {told.mend}", CacheWarning, 2)
         return _process.private
 
 
@@ -160,7 +175,8 @@ def _publish(key: str, made: Path, load: Callable[[Path], T]) -> T:
         try:
             return load(folder.publish(key, made))
         except OSError as again:
-            raise CacheError(f"{_reason(error)}; nor at {folder.path}: {again}: {MEND}") from None
+            told = _problem(error)
+            raise CacheError(f"{told.reason}; nor at {folder.path}: {again}: {told.mend}") from None
 
 
 def kept(key: str, make: Callable[[Path], None], load: Callable[[Path], T]) -> T:

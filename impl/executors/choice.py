@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 import mlx.core as mx
 
+from mlx_assay.impl.executors import crew
 from mlx_assay.impl.executors.toolchain import ToolchainError, toolchain
 
 NAMES = ("metal", "host")
@@ -45,7 +46,8 @@ def available(name: str) -> str | None:
         return "MLX has no Metal back end here: use a Mac with Apple silicon, or the executor 'host'"
     try:
         toolchain()
-    except ToolchainError as error:
+        crew.threads()
+    except (ToolchainError, crew.ThreadsError) as error:
         return str(error)
     return None
 

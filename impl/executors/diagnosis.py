@@ -77,7 +77,7 @@ def _canary(name: str) -> Finding:
 
 def _cache() -> Finding:
     if (problem := cache.problem()) is not None:
-        return Finding("cache", problem, cache.MEND)
+        return Finding("cache", problem.reason, problem.mend)
     folder = cache.shared()
     entries = folder.entries()
     return Finding("cache", f"{folder.path}, {len(entries)} entries, {sum(e.bytes for e in entries) >> 20} MiB", "")
