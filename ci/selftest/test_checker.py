@@ -1,5 +1,6 @@
 """The checker finds each kind of fault at its line, and nothing in kernels without one."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import mlx.core as mx
@@ -7,7 +8,10 @@ import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
 from mlx_assay.impl.executors.checker import Finding, Kind, check
+from mlx_assay.impl.kernels import normalized_argmax
+from mlx_assay.impl.kernels.text import metal_text
 
+BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 THREAD = "uint i = thread_position_in_threadgroup.x;\n"
 SHARED = f"{THREAD}threadgroup float s[64];\ns[i] = x[i];\n"
 LUT = "constant float lut[4] = {1, 2, 3, 4};\nfloat f(constant float* l, uint k) {\n  return l[k];\n}\n"
@@ -127,3 +131,31 @@ def test_writers_of_the_same_value_are_a_class_of_their_own() -> None:
 
 def test_more_threads_than_a_threadgroup_can_have_are_a_finding() -> None:
     assert [f.kind for f in found("y[0] = 1;", grid=2048, threadgroup=(2048, 1, 1))] == [Kind.THREADS]
+
+
+def test_findings_of_concurrent_launches_are_kept_apart() -> None:
+    def one(number: int) -> list[tuple[int, ...]]:
+        body = "\n" * number + "y[i] = x[i + 1];"
+        return [lines(f) for f in found(THREAD + body) if f.kind is Kind.OUT_OF_BOUNDS]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(one, range(8))) == [[(number + 2,)] for number in range(8)]
+
+
+# `greatest` is called once a threadgroup, so that its first barrier keeps nothing apart yet.
+@pytest.mark.parametrize("removed", [0, 1, 3])
+def test_each_barrier_of_the_argmax_kernels_is_missed(removed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = metal_text("normalized_argmax").split(BARRIER)
+    assert len(parts) == 5
+    header = BARRIER.join(parts[: removed + 1]) + BARRIER.join(["", *parts[removed + 1 :]]).removeprefix(BARRIER)
+    texts = {"normalized_argmax": header}
+    monkeypatch.setattr(normalized_argmax, "metal_text", lambda name: texts.get(name) or metal_text(name))
+    monkeypatch.setattr(normalized_argmax, "_kernels", normalized_argmax._kernels.__wrapped__)
+    logits = mx.array([[float(i * 37 % 101) for i in range(5000)]])
+    with use("host"):
+        _, findings = check(lambda: mx.eval(normalized_argmax.normalized_argmax(logits)))
+    line = len(BARRIER.join(parts[: removed + 1]).split("\n"))
+    races = [f for f in findings if f.kind is Kind.RACE and f.space == "threadgroup"]
+    assert races
+    assert all({a.place.file for a in f.accesses} == {"header"} for f in races)
+    assert all(abs(a.place.line - line) <= 16 for f in races for a in f.accesses)

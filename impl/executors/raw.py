@@ -7,6 +7,10 @@ from typing import Any, Protocol, SupportsIndex
 
 from mlx_assay.impl.executors import choice, crew, launch, objects
 from mlx_assay.impl.executors.binding import Argument, Binding, ConstantValue
+from mlx_assay.impl.executors.checker.call import call_text
+from mlx_assay.impl.executors.checker.run import Argument as CheckedArgument
+from mlx_assay.impl.executors.checker.session import Session
+from mlx_assay.impl.executors.checker.session import current as checking
 
 Axes = int | Sequence[int]
 
@@ -68,9 +72,43 @@ class RawKernel:
         name = schedule or choice.current_schedule()
         code = choice.code(name)
         pattern = poison if poison is not None else choice.current_poison()
-        if all(total):
+        source = self._text()
+        if source is not None and (session := checking()) is not None:
+            self._checked(session, source, buffers, keep, addresses, total, threadgroup)
+        elif all(total):
             filled = launch.DEFAULT_POISON if pattern is None else pattern
             self._run(addresses, total, threadgroup, filled, code)
+
+    def _text(self) -> str | None:
+        """The kernel's translation, where there is one that the checker can build."""
+        return None
+
+    def _checked(
+        self,
+        session: Session,
+        source: str,
+        buffers: Sequence[Any] | Mapping[int, Any],
+        keep: list[object],
+        addresses: list[int],
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+    ) -> None:
+        """Runs under the checker; the written arrays hold what its first run left in them."""
+        held = iter(keep)
+        arguments, written = [], []
+        for argument, address in zip(self.buffers, addresses, strict=True):
+            if not address:
+                arguments.append(CheckedArgument(argument.name, 0, 0, 0, 1))
+                continue
+            array: Any = next(held)
+            size, element = array.nbytes, array.itemsize
+            initial = ctypes.string_at(address, size) if argument.writable else None
+            arguments.append(CheckedArgument(argument.name, address, 0, size, element, argument.writable, initial))
+            if argument.writable:
+                written.append((address, size))
+        found = call_text(session, self.name, source, {}, arguments, grid, threadgroup)
+        for (address, size), bytes_ in zip(written, found or (), strict=found is not None):
+            ctypes.memmove(address, bytes_, size)
 
     def _grid(self, threadgroup: Sequence[int], grid: Axes | None, threadgroups: Axes | None) -> tuple[int, ...]:
         if (grid is None) == (threadgroups is None):

@@ -33,7 +33,21 @@ def call(
 
     CompilationError, TypeError, ValueError: as of a launch that is not checked.
     """
-    library = compilation.build(translate(text))
+    texts = {"source": text.source, "header": text.header}
+    return call_text(session, name, translate(text), texts, arguments, grid, threadgroup)
+
+
+def call_text(
+    session: Session,
+    name: str,
+    source: str,
+    texts: dict[str, str],
+    arguments: Sequence[Argument],
+    grid: Sequence[int],
+    threadgroup: Sequence[int],
+) -> list[bytes] | None:
+    """As `call`, of a translated kernel; `texts` holds what its author wrote, by file."""
+    library = compilation.build(source)
     threads = math.prod(threadgroup)
     if threads > launch.MAX_THREADS_PER_THREADGROUP:
         session.add(
@@ -61,7 +75,5 @@ def call(
         )
     if not all(grid):
         return None
-    work = Work(
-        name, {"source": text.source, "header": text.header}, library, arguments, tuple(grid), tuple(threadgroup)
-    )
+    work = Work(name, texts, library, arguments, tuple(grid), tuple(threadgroup))
     return session.run(work)

@@ -18,12 +18,13 @@ from mlx_assay.impl.executors.checker import (
     places,
     pointers,
     preparation,
+    thread,
     variables,
 )
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
 
-_MODULES = (definitions, instructions, instrumentation, places, pointers, preparation, variables)
+_MODULES = (definitions, instructions, instrumentation, places, pointers, preparation, thread, variables)
 _MAX_ARRAYS = 128
 _ARRAY = re.compile(r"(\w+) = assay::threadgroup_variable<(\d+),")
 

@@ -4,7 +4,8 @@ READ, WRITE, ATOMIC, UPDATE = 0, 1, 2, 4
 
 DECLARATIONS = """
 declare ptr @assay_access(ptr, i32, i32, i32) nounwind
-declare ptr @assay_stray(i64, i32, i32, i32, i32) nounwind cold
+declare ptr @assay_stray(ptr, i64, i64, i32, i32, i32, i32) nounwind cold
+declare void @assay_component(i64, i32, i32, i32) nounwind cold
 declare void @assay_unknown(i64, i32, i32, i32) nounwind cold
 declare void @assay_shift(i64, i32, i32) nounwind cold
 declare void @assay_tick(i32) nounwind cold
@@ -71,14 +72,33 @@ define internal ptr @assay.inside(ptr %p, i64 %off, i64 %bytes, i32 %size, i32 %
 entry:
   %wide = zext i32 %size to i64
   %limit = sub i64 %bytes, %wide
-  %ok = icmp ule i64 %off, %limit
+  %within = icmp ule i64 %off, %limit
+  %align = lshr i32 %how, 8
+  %below = sub i32 %align, 1
+  %mask = zext i32 %below to i64
+  %astray = and i64 %off, %mask
+  %straight = icmp eq i64 %astray, 0
+  %ok = and i1 %within, %straight
   br i1 %ok, label %done, label %bad
 bad:
-  %q = call ptr @assay_stray(i64 %off, i32 %size, i32 %how, i32 %site, i32 %object)
+  %q = call ptr @assay_stray(ptr %p, i64 %off, i64 %bytes, i32 %size, i32 %how, i32 %site, i32 %object)
   br label %done
 done:
   %r = phi ptr [ %p, %entry ], [ %q, %bad ]
   ret ptr %r
+}
+
+define internal void @assay.component(i64 %number, i64 %count, i32 %size, i32 %site, i32 %object) alwaysinline {
+entry:
+  %ok = icmp ult i64 %number, %count
+  br i1 %ok, label %done, label %bad
+bad:
+  %wide = zext i32 %size to i64
+  %off = mul i64 %number, %wide
+  call void @assay_component(i64 %off, i32 %size, i32 %site, i32 %object)
+  br label %done
+done:
+  ret void
 }
 
 define internal void @assay.known(i1 %ok, i64 %off, i32 %size, i32 %site, i32 %object) alwaysinline {
@@ -106,5 +126,5 @@ done:
 
 RUNTIME_FUNCTIONS = (
     *("assay_access", "assay_stray", "assay_unknown", "assay_shift", "assay_tick", "assay_returns"),
-    *("assay_private_poison", "assay_check"),
+    *("assay_private_poison", "assay_check", "assay_component"),
 )

@@ -119,6 +119,8 @@ class Reader:
         if kind is Kind.BARRIER_FLAGS:
             barrier = self.places[e.barrier_site]
         place = f"{array}[{index}]" if index is not None and array else "memory of no array"
+        if space == "thread" and not array:
+            place = f"component {index} of a vector"
         return Finding(
             kind,
             self.work.kernel,
@@ -135,7 +137,7 @@ class Reader:
 
     def _size(self, e: Event, array: str) -> str:
         if e.region >= OBJECTS:
-            return f"{array} has {self._elements(e)} elements"
+            return f"{array or 'it'} has {self._elements(e)} elements"
         span = self.spans[e.region]
         return f"{array} has {span.bytes // span.element} elements"
 
@@ -162,7 +164,7 @@ class Reader:
                 f"{flags_named(e.barrier_flags)} where {needed} is needed"
             )
         if kind is Kind.OUT_OF_BOUNDS:
-            bounds = f"; {self._size(e, array)}" if array else ""
+            bounds = f"; {self._size(e, array)}" if array or space else ""
             return f"{past} {place}{bounds}"
         if kind is Kind.MISALIGNED:
             return f"{past} {place} as a type that needs an alignment of {e.size} bytes"

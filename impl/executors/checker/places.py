@@ -1,7 +1,7 @@
 """From the debug metadata of a compiled kernel to places in its author's text."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlx_assay.impl.executors.checker.finding import Place
@@ -29,7 +29,7 @@ class Places:
         self._nodes = {int(number): text for number, text in _NODE.findall(ir)}
         self._files: dict[int, str] = {}
         self._numbers: dict[int, int] = {}
-        self._known: dict[tuple[str, int], int] = {("", 0): 0}
+        self._known: dict[tuple[str, int, tuple[int, ...]], int] = {("", 0, ()): 0}
 
     def _field(self, node: int, name: str) -> int | None:
         found = _FIELDS[name].search(self._nodes.get(node, ""))
@@ -66,18 +66,31 @@ class Places:
         if location is None:
             return 0
         if location not in self._numbers:
-            self._numbers[location] = self._find(location)
+            self._numbers[location] = self._find(location, False)
         return self._numbers[location]
 
-    def _find(self, location: int) -> int:
+    def call(self, location: int | None) -> int:
+        """As `number`, but other for each way on which the line is reached: calls of one function are several."""
+        return 0 if location is None else self._find(location, True)
+
+    def _find(self, location: int, by_way: bool) -> int:
         at: int | None = location
         while at is not None:
             if self.own(at) and (line := self._field(at, "line")):
                 scope = self._field(at, "scope")
                 assert scope is not None
-                return self._known.setdefault((self._file(scope), line), len(self._known))
+                way = tuple(self._way(at)) if by_way else ()
+                return self._known.setdefault((self._file(scope), line, way), len(self._known))
             at = self._field(at, "inlinedAt")
         return 0
+
+    def _way(self, location: int) -> Iterator[int]:
+        """Where the function of a location was inlined, from the inside; the kernel's own inlining is common to all."""
+        at = self._field(location, "inlinedAt")
+        while at is not None:
+            if (outer := self._field(at, "inlinedAt")) is not None:
+                yield at
+            at = outer
 
     def name(self, node: int) -> str:
         """The name in a variable's node, or in the one that a global's expression holds."""
@@ -92,7 +105,7 @@ class Places:
 
     def table(self) -> list[tuple[str, int]]:
         """File and line of every number so far."""
-        return list(self._known)
+        return [(file, line) for file, line, _ in self._known]
 
 
 def places(table: Iterable[tuple[str, int]], texts: dict[str, str]) -> list[Place]:

@@ -28,8 +28,8 @@ class Condition:
     garbage: int = 0
 
 
-# Large and small, in f16, bfloat, f32 and integers alike: one of the two wins over whatever it is compared with.
-GARBAGE = (0x7B007B00, 0xFB00FB00)
+# Large, small and nothing, in f16, bfloat, f32 and integers alike: one of them wins over whatever it is compared with.
+GARBAGE = (0x7B007B00, 0xFB00FB00, 0)
 
 
 class _Region(ctypes.Structure):

@@ -1,7 +1,6 @@
 """Launches under the checker: each once under every schedule, findings gathered, outputs compared."""
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -10,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mlx_assay.impl.executors import choice
+from mlx_assay.impl.executors import choice, crew
 from mlx_assay.impl.executors.checker.comparison import Runs, compared, differing, meant
 from mlx_assay.impl.executors.checker.crew import at_once
 from mlx_assay.impl.executors.checker.finding import Finding
@@ -21,7 +20,7 @@ from mlx_assay.impl.executors.launch import DEFAULT_POISON
 T = TypeVar("T")
 
 # Runs do not depend on one another, and their memory is held once for each that runs.
-_WORKERS = min(4, os.cpu_count() or 1)
+_MOST = 4
 
 SCHEDULES = ("in-order", "reverse", "round-robin", "pct:1")
 POISONS = (DEFAULT_POISON, 0x3DCC3DCC)  # a NaN, and about 0.1, in f16, bfloat and f32 alike
@@ -61,8 +60,9 @@ class Session:
         """As many runs at once as there are processors, until one does not end."""
         results: Runs = []
         conditions = [Condition(schedule, choice.code(schedule), poison, self.seconds) for schedule, poison in runs]
-        for first in range(0, len(conditions), _WORKERS):
-            batch = conditions[first : first + _WORKERS]
+        number = min(_MOST, crew.threads())
+        for first in range(0, len(conditions), number):
+            batch = conditions[first : first + number]
             results += zip(batch, at_once([partial(run, work, condition) for condition in batch]), strict=True)
             if not all(result.ended for _, result in results):
                 break

@@ -374,11 +374,19 @@ void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
   return pointer;
 }
 
-// An access outside of a variable whose bounds are known: the address to use instead.
-void* assay_stray(u64 offset, u32 size, u32 how, u32 site, u32 object) {
+// An access that is outside of a variable of `bytes`, or askew in it: the address to use.
+void* assay_stray(void* pointer, u64 offset, u64 bytes, u32 size, u32 how_align, u32 site, u32 object) {
   Check* c = checking;
-  found_at(c, kOutOfBounds, Now{kObjects + object, how & 3u, site, size, thread_now(c), 0}, offset);
-  return nowhere(c);
+  const Now now = {kObjects + object, how_align & 7u, site, size, thread_now(c), 0};
+  const bool inside = offset < bytes && size <= bytes - offset;
+  found_at(c, inside ? kMisaligned : kOutOfBounds, now, offset);
+  return inside || size > kScratch ? pointer : nowhere(c);
+}
+
+// A component that a vector does not have.
+void assay_component(u64 offset, u32 size, u32 site, u32 object) {
+  Check* c = checking;
+  found_at(c, kOutOfBounds, Now{kObjects + object, kRead, site, size, thread_now(c), 0}, offset);
 }
 
 void assay_unknown(u64 offset, u32 size, u32 site, u32 object) {

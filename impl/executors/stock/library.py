@@ -52,6 +52,9 @@ class TextKernel(RawKernel):
     def _thread(self) -> int:
         return self._built().thread
 
+    def _text(self) -> str | None:
+        return self.source
+
 
 class TextLibrary:
     """Kernels of one Metal text, such as a `.metal` file: `names` lists its host names, `function` makes one."""
