@@ -237,6 +237,16 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     assert done.returncode == 0, "the reader has what it wanted"
 
 
+def test_a_setting_that_cannot_be_meant_leaves_the_run_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLX_ASSAY_THREADS", "none")
+    assert main(["run", QUERY, "--executor", "host"]) == EXIT_INCOMPLETE
+    assert "MLX_ASSAY_THREADS is 'none': expected a number of threads" in capsys.readouterr().err
+    assert decode((tmp_path / "mlx-assay-report.json").read_bytes()).cases == []
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

@@ -39,7 +39,7 @@ def checked_executor(name: str | None) -> str:
             f"The executors cannot be imported ({error}): mlx-assay doctor names what is broken", EXIT_INCOMPLETE
         ) from error
     if name is None:
-        return str(executors.current())
+        name = str(executors.current())
     if name not in executors.NAMES:
         raise Refusal(f"Expected an executor, {' or '.join(executors.NAMES)}, but got {name!r}")
     if reason := executors.available(name):
