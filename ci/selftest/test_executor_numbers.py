@@ -260,6 +260,27 @@ def test_a_float_and_a_bfloat_multiply_as_floats(product: str) -> None:
         assert np.all(run(f"out[i] = {product} + c[i];", [x, y, z], np.float32) == np.float32(2.0**-17))
 
 
+@pytest.mark.parametrize("kind", ["int", "uint", "char", "uchar", "short", "ushort", "long", "ulong"])
+@pytest.mark.parametrize("source", ["float", "half", "bfloat", "float4", "literal"])
+def test_a_float_beyond_an_integers_range_converts_to_its_end(kind: str, source: str) -> None:
+    x = np.array([1.9, -1.9, np.nan, np.inf, -np.inf, 3e9, -3e9, 255.5, 1e20, -200.0], np.float32)
+    size = {"char": 1, "short": 2, "int": 4, "long": 8}[kind.removeprefix("u")]
+    dtype = np.dtype(f"{'u' if kind[0] == 'u' else 'i'}{size}")
+    info = np.iinfo(dtype)
+    with np.errstate(over="ignore"):
+        narrow = x.astype(FLOATS["half" if source == "half" else "bfloat" if source == "bfloat" else "float"])
+    wide = narrow.astype(np.float64)
+    ends = int(info.min), int(info.max)
+    want = [
+        0 if np.isnan(v) else ends[int(v > 0)] if np.isinf(v) else min(max(int(np.trunc(v)), ends[0]), ends[1])
+        for v in wide
+    ]
+    body = {"float4": f"out[i] = {kind}4(float4(a[i])).z;"}.get(source, f"out[i] = {kind}(a[i]);")
+    if source == "literal":
+        body, narrow, want = f"out[i] = {kind}(i > 20 ? 1.0f : 1e20f);", x, [int(info.max)] * x.size
+    assert run(body, [narrow], dtype).tolist() == want
+
+
 def test_bfloat_sums_stop_growing() -> None:
     # From 256 on the spacing is 2, and 256 + 1 is a tie that goes to the even 256.
     body = "bfloat sum = 0; for (int k = 0; k < 300; k++) sum += a[i]; out[i] = sum;"

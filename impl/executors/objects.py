@@ -14,6 +14,7 @@ from mlx_assay.impl.executors import division
 from mlx_assay.impl.executors.cache import CacheError, kept
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
+from mlx_assay.impl.executors.narrowing import saturated
 from mlx_assay.impl.executors.toolchain import (
     DENORMAL_FLAGS,
     KERNEL_FLAGS,
@@ -180,7 +181,7 @@ def front_end(source: str, output: Path, flags: tuple[str, ...]) -> tuple[str, s
             raise
         path.write_text(source)
         warnings = run(emit)
-    return _COMPARISON.sub("zext ", output.read_text()), warnings
+    return saturated(_COMPARISON.sub("zext ", output.read_text())), warnings
 
 
 def _compile_kernel(
