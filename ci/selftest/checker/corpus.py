@@ -41,7 +41,10 @@ KEYS = {
     *("ensure_row_contiguous", "want", "faults", "twin", "unseen"),
 }
 _MARK = re.compile(r"(?P<role>\w+): (?P<kinds>[\w|-]+)(?: (?P<array>\w+)(?:\[(?P<index>-?\d+)\])?)?\Z")
-_ARRAY = re.compile(r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?P<transposed>\.T)?(?: = (?P<values>.*))?\Z")
+_ARRAY = re.compile(
+    r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\]"
+    r"(?P<view>\.T|\[[\d:, -]+\]| -> [\d, ]+)?(?: = (?P<values>.*))?\Z"
+)
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,15 @@ class Mark:
 
 @dataclass(frozen=True)
 class Array:
-    """An argument: its name, its dtype by NumPy's name, its shape, and the values that fill it in turn."""
+    """An argument: its name, its dtype by NumPy's name, its shape, and the values that fill it in turn.
+
+    `view` is what of it the kernel is given: `.T`, a slice such as `[1:]`, or ` -> 8, 8` for a broadcast.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
-    transposed: bool = False
+    view: str = ""
     values: tuple[float, ...] = ()
 
 
@@ -122,10 +128,10 @@ def _arrays(text: str) -> list[Array]:
     for one in re.split(r", (?=[a-z])", text) if text else ():
         match = _ARRAY.match(one)
         if match is None:
-            raise ValueError(f"{one!r} is no array: write `a float32[4, 16]` or `a float32[64] = 1 2 3`")
+            raise ValueError(f"{one!r} is no array: write `a float32[4, 16].T` or `a float32[64] = 1 2 3`")
         shape = tuple(int(n) for n in match["shape"].split(",") if n.strip())
         values = tuple(float(v) for v in (match["values"] or "").split())
-        arrays.append(Array(match["name"], match["dtype"], shape, bool(match["transposed"]), values))
+        arrays.append(Array(match["name"], match["dtype"], shape, match["view"] or "", values))
     return arrays
 
 
@@ -166,18 +172,24 @@ def rows() -> Iterator[Row]:
 
 
 def values(array: Array) -> np.ndarray[Any, Any]:
-    """The contents of an input: its values in turn, else 0, 1, 2 ..."""
+    """The whole of an input before its view is taken: its values in turn, else 0, 1, 2 ..."""
     import ml_dtypes
 
     dtype = np.dtype(getattr(ml_dtypes, array.dtype, array.dtype))
     size = int(np.prod(array.shape))
     told = np.resize(np.array(array.values), size) if array.values else np.arange(size)
-    filled = told.astype(dtype).reshape(array.shape)
-    return filled.T if array.transposed else filled
+    return told.astype(dtype).reshape(array.shape)
+
+
+def viewed(array: Array, whole: Any, library: Any) -> Any:
+    """The view of an array of this library (NumPy or MLX)."""
+    if array.view.startswith(" -> "):
+        return library.broadcast_to(whole, tuple(int(n) for n in array.view[4:].split(",")))
+    return eval("whole" + array.view, {"whole": whole})
 
 
 def wanted(row: Row) -> list[np.ndarray[Any, Any] | None]:
     """The twin's outputs by `want`, an expression over its inputs; None for one that is not told."""
-    names = {array.name: values(array) for array in row.twin.launch["inputs"]}
+    names = {array.name: viewed(array, values(array), np) for array in row.twin.launch["inputs"]}
     told = eval(row.want, {"np": np, **names})
     return [None if each is None else np.asarray(each) for each in (told if isinstance(told, tuple) else (told,))]

@@ -8,7 +8,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
-from checker.corpus import Array, Kernel, Row, rows, values, wanted
+from checker.corpus import Array, Kernel, Row, rows, values, viewed, wanted
 from checker.judgement import objections
 
 from mlx_assay.impl.executors import metal_kernel, use
@@ -29,10 +29,9 @@ def parameters(rows: list[Row], side: str) -> list[Any]:
 
 
 def to_mlx(array: Array) -> Any:
-    whole = values(Array(array.name, array.dtype, array.shape, False, array.values))
-    if array.dtype == "bfloat16":
-        return mx.array(whole.view(np.uint16)).view(mx.bfloat16)
-    return mx.array(whole).T if array.transposed else mx.array(whole)
+    whole = values(array)
+    bits = array.dtype == "bfloat16"
+    return viewed(array, mx.array(whole.view(np.uint16)).view(mx.bfloat16) if bits else mx.array(whole), mx)
 
 
 def to_numpy(array: Any) -> np.ndarray[Any, Any]:
