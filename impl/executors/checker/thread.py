@@ -14,6 +14,8 @@ _GEP_FLAGS = re.compile(r"(= getelementptr )(?:(?:inbounds|nuw|nusw) )+")
 _COLLECTIVE = re.compile(
     r"(call .*@assay_(?:simdgroup|barrier|flagged_barrier|flagged_simdgroup_barrier)\()i32 (?:noundef )?[^,)]+"
 )
+_LABEL = re.compile(r"([-\w$.]+|\"[^\"]*\"):")
+_TARGET = re.compile(r"label (%(?:[-\w$.]+|\"[^\"]*\"))")
 _COMPONENT = re.compile(
     r"= (?:extractelement (?P<from><\d+ x [^>]+>) [^,]+|insertelement (?P<into><\d+ x [^>]+>) [^,]+, [^,]+), "
     r"(?P<type>i\d+) (?P<index>%[-\w$.]+)(?=, !|$)"
@@ -30,6 +32,7 @@ class Thread:
         self.pointers = Pointers(self.body, parameters)
         self.variables = Variables(self.body, self.pointers, places)
         self.fresh = 0
+        self.passed: set[str] = set()
 
     def _name(self) -> str:
         self.fresh += 1
@@ -236,7 +239,9 @@ class Thread:
     def _other(self, i: Instruction) -> Iterator[str]:
         if (match := _COMPONENT.search(i.line)) and self._written_by_author(i):
             yield from self._component(i, match["from"] or match["into"], match["type"], match["index"])
-        if "!llvm.loop" in i.line and self._turns(i):
+        if (label := _LABEL.match(i.line)) is not None:
+            self.passed.add(f"%{label[1]}")
+        elif i.line.startswith("  br ") and self._goes_back(i) and self._turns(i):
             yield f"  call void @assay.turn(ptr %assay.check, i32 {self._site(i)}){_tail(i)}"
         yield i.line
 
@@ -254,6 +259,9 @@ class Thread:
 
     def _written_by_author(self, i: Instruction) -> bool:
         return i.location is not None and self.places.own(i.location)
+
+    def _goes_back(self, i: Instruction) -> bool:
+        return any(target in self.passed for target in _TARGET.findall(i.line))
 
     def _turns(self, i: Instruction) -> bool:
         """Whether a loop may go on for ever: the author's, and those of the atomics."""

@@ -167,7 +167,10 @@ static void resolve_divergence(Engine* e, Simdgroup* s) {
     const u32 i = static_cast<u32>(__builtin_ctz(w));
     if (s->lane[i].site == s->lane[leader].site && s->complete[i] == s->complete[leader]) mask |= 1u << i;
   }
-  if (e->check) report_divergence(e, s, leader, mask);
+  if (e->check) {
+    s->early &= ~mask;
+    report_divergence(e, s, leader, mask);
+  }
   complete(e, s, leader, mask);
   s->waiting &= ~mask;
   s->ready |= mask;
@@ -294,7 +297,7 @@ static void fiber_main() {
       self = &e->fiber[here / kStackBytes];
     }
     begin_thread(e, self);
-    e->simdgroup[e->current].exited |= 1u << e->lane;
+    if (e->check) e->simdgroup[e->current].exited |= 1u << e->lane;
     e->live--;
     if (!choose(e)) {
       give_fiber(e, self);
@@ -437,6 +440,13 @@ static bool begin_guard(Engine* e) {
   return true;
 }
 
+static void arrive(Engine* e) {
+  e->arrived++;
+  if (e->arrived == e->live && fault_of(e->launch) == kNone && e->schedule < kRoundRobin) return open_barrier(e);
+  e->simdgroup[e->current].at_barrier |= 1u << e->lane;
+  wait(e, e->current, e->lane);
+}
+
 }  // namespace assay
 
 using namespace assay;
@@ -509,7 +519,6 @@ void assay_simdgroup(int site, Complete complete) {
   const u32 lane = e->lane, bit = 1u << lane;
   s->lane[lane].site = site;
   s->complete[lane] = complete;
-  s->early &= ~bit;
   if (!s->waiting) {
     s->site = site;
     s->operation = complete;
@@ -522,7 +531,10 @@ void assay_simdgroup(int site, Complete complete) {
   if (!s->mixed && !(s->unstarted | s->ready | s->at_barrier)) {
     const u32 mask = s->waiting;
     e->operation_site = site;
-    if (e->check && s->exited) report_divergence(e, s, lane, mask);
+    if (e->check) {
+      s->early &= ~mask;
+      if (s->exited) report_divergence(e, s, lane, mask);
+    }
     complete(s->lane, mask);
     s->waiting = 0;
     s->ready = mask & ~bit;
@@ -532,36 +544,35 @@ void assay_simdgroup(int site, Complete complete) {
   wait(e, e->current, lane);
 }
 
+void assay_barrier(int site) {
+  Engine* e = engine;
+  if (!e->arrived) e->barrier_site = site;
+  if (e->barrier_site != site && claim_fault(e->launch, kDivergentBarrier)) {
+    e->launch->lines[0] = e->barrier_site;
+    e->launch->lines[1] = site;
+  }
+  arrive(e);
+}
+
 void assay_flagged_barrier(int site, u32 flags) {
   Engine* e = engine;
-  Simdgroup* s = &e->simdgroup[e->current];
+  Check* c = e->check;
+  if (!c) return assay_barrier(site);
+  const u32 thread = e->current * kLanes + e->lane;
   if (!e->arrived) {
     e->barrier_site = site;
     e->barrier_flags = ~0u;
-    e->barrier_thread = e->current * kLanes + e->lane;
+    e->barrier_thread = thread;
   }
-  s->early &= ~(1u << e->lane);
+  e->simdgroup[e->current].early &= ~(1u << e->lane);
   e->barrier_flags &= flags;
-  if (e->barrier_site != site && e->check) {
-    check_report(e->check, kBarrierDiverges, static_cast<u32>(site), static_cast<u32>(e->barrier_site),
-                 e->current * kLanes + e->lane, e->barrier_thread);
-    e->check->diverged = 1;
-  } else if (e->barrier_site != site) {
-    if (claim_fault(e->launch, kDivergentBarrier)) {
-      e->launch->lines[0] = e->barrier_site;
-      e->launch->lines[1] = site;
-    }
+  if (e->barrier_site != site) {
+    check_report(c, kBarrierDiverges, static_cast<u32>(site), static_cast<u32>(e->barrier_site), thread,
+                 e->barrier_thread);
+    c->diverged = 1;
   }
-  e->arrived++;
-  if (e->arrived == e->live && fault_of(e->launch) == kNone && e->schedule < kRoundRobin) {
-    open_barrier(e);
-    return;
-  }
-  s->at_barrier |= 1u << e->lane;
-  wait(e, e->current, e->lane);
+  arrive(e);
 }
-
-void assay_barrier(int site) { assay_flagged_barrier(site, ~0u); }
 
 void assay_flagged_simdgroup_barrier(int site, u32 flags) {
   engine->letter_box->argument = flags;
