@@ -23,8 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGESTS = {
     "grammar": "d86be06b1800fc58c9b5539b27541fb16df03fe2d559faa4b96b4ec189a44a72",
     "logits": "06397dafc980e806c17f8e26f8d8157e703df439192932cd0af8aff424e8bc29",
+    "trellis": "03d8fc3bc46fdb9d3b3be7d0a00d61f279625cf792166ab3a38511c56e715706",
 }
-TOOLS = {"logits": ("torch", "transformers"), "grammar": ("xgrammar", "tokenizers")}
+TORCH = ("torch", "transformers")
+TOOLS = {"logits": TORCH, "grammar": ("xgrammar", "tokenizers"), "trellis": TORCH}
 SEP, PARIS, METAL, TRUE = 102, 3000, 3384, 2995
 """Ids of the uncased BERT vocabulary."""
 
@@ -61,10 +63,7 @@ def test_provenance_is_told(name: str) -> None:
     assert "Apache-2.0" in metadata["license"]
     assert (ROOT / metadata["tool"]).is_file()
     versions = json.loads(metadata["versions"])
-    assert versions.keys() == {
-        "numpy",
-        *(("torch", "transformers") if name == "logits" else ("xgrammar", "tokenizers")),
-    }
+    assert versions.keys() == {"numpy", *TOOLS[name]}
 
 
 def test_the_tool_and_the_files_speak_of_the_same() -> None:
