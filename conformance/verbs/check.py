@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TextIO
 
 from mlx_assay.conformance.checking import rendering, sarif
-from mlx_assay.conformance.checking.command import STANDARD_OUTPUT
 from mlx_assay.conformance.checking.gathering import gathered
 from mlx_assay.conformance.checking.ledger import TargetRefused
 from mlx_assay.conformance.checking.report import Asked, CheckReport, encode
 from mlx_assay.conformance.checking.target import NoTarget, Script, target
+from mlx_assay.conformance.commands.checking import STANDARD_OUTPUT
 from mlx_assay.conformance.options import output
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.interruption import interruptible

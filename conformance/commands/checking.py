@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from typing import Any
 
 from mlx_assay.conformance import options
+from mlx_assay.conformance.commands.grammar import checked, verb
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 SUMMARY = "run a program's Metal kernels on this CPU and name each race, stray access and undefined read"
@@ -20,35 +21,38 @@ STANDARD_OUTPUT = "-"
 _WORDS = ("kernels", "ignore", "seed", "limit", "launch_limit", "warnings_as_errors", "sensitivity")
 
 
-def add(verb: argparse.ArgumentParser) -> None:
-    """The verb's arguments."""
-    verb.add_argument("target", metavar="FILE|MODULE:FUNCTION", nargs="?", help="run as a program, or called")
-    verb.add_argument("--json", metavar="FILE", nargs="?", const=STANDARD_OUTPUT, help="as JSON, to stdout or a file")
-    verb.add_argument("--sarif", metavar="FILE", nargs="?", const=STANDARD_OUTPUT, help="as SARIF 2.1.0, likewise")
+def add(verbs: Any) -> None:
+    """The verb."""
+    check = verb(verbs, "check", SUMMARY, EPILOG)
+    check.add_argument("target", metavar="FILE|MODULE:FUNCTION", nargs="?", help="run as a program, or called")
+    check.add_argument("--json", metavar="FILE", nargs="?", const=STANDARD_OUTPUT, help="as JSON, to stdout or a file")
+    check.add_argument("--sarif", metavar="FILE", nargs="?", const=STANDARD_OUTPUT, help="as SARIF 2.1.0, likewise")
     for name, word, shown, what in (
         ("--kernel", "kernels", "GLOB", "check kernels of this name alone"),
         ("--ignore", "ignore", "KIND", "pass over findings of this kind"),
     ):
         told = f"{what}; may be given several times"
-        verb.add_argument(name, dest=word, metavar=shown, action="append", default=[], help=told)
-    verb.add_argument(
+        check.add_argument(name, dest=word, metavar=shown, action="append", default=[], help=told)
+    check.add_argument(
         "--schedules",
         metavar="NAMES",
         default="in-order,reverse,round-robin,pct",
         help="orders of threads, comma-separated (default: in-order,reverse,round-robin,pct)",
     )
-    verb.add_argument("--seed", metavar="N", default=1, type=_read(options.seed), help="of schedule pct (default: 1)")
-    verb.add_argument("--warnings-as-errors", action="store_true", help="exit 1 on warnings too")
-    verb.add_argument("--sensitivity", action="store_true", help="tell which outputs depend on which switch, in bits")
+    check.add_argument(
+        "--seed", metavar="N", default=1, type=checked(options.seed), help="of schedule pct (default: 1)"
+    )
+    check.add_argument("--warnings-as-errors", action="store_true", help="exit 1 on warnings too")
+    check.add_argument("--sensitivity", action="store_true", help="tell which outputs depend on which switch, in bits")
     for name, seconds, what in (("--limit", 600, "the whole"), ("--launch-limit", 60, "a launch under one schedule")):
-        verb.add_argument(
+        check.add_argument(
             name,
             metavar="SECONDS",
             default=float(seconds),
-            type=_read(options.limit),
+            type=checked(options.limit),
             help=f"that {what} may take (default: {seconds})",
         )
-    verb.set_defaults(call=call, arguments=[])
+    check.set_defaults(call=call, arguments=[])
 
 
 def split(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -78,13 +82,3 @@ def call(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refusal(str(error)) from error
     return check(request, arguments.json, arguments.sarif)
-
-
-def _read(check: Callable[[str], object]) -> Callable[[str], object]:
-    def read(text: str) -> object:
-        try:
-            return check(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return read

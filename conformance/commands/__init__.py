@@ -1,0 +1,1 @@
+"""The verbs as argparse knows them; what they do is imported when they are called."""

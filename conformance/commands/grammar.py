@@ -1,0 +1,66 @@
+"""What the verbs' command lines have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from mlx_assay.conformance import options
+
+EXITS = "exit codes: 0 conforms, 1 differs, 2 usage, 3 incomplete"
+QUERY_HELP = """queries:
+  A query is a glob over case paths, operation/dtype/kind, where * crosses slashes; a path alone means all below it.
+  After a question mark stand filters on parameters, and on tags by the key tag; a whole case id is a query too.
+    apply_token_bitmask            '*/bfloat16/nan*'            'normalized_argmax/*?rows=3&tag=ties'
+"""
+
+
+def verb(verbs: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
+    """A verb's parser; `epilog` is what stands under its options, by default an example and the exit codes."""
+    made: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=epilog or f"examples:\n  mlx-assay {name}\n\n{EXITS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return made
+
+
+def add_queries(parser: argparse.ArgumentParser) -> None:
+    """Which cases."""
+    parser.add_argument("queries", metavar="QUERY", nargs="*", help="which cases (default: all of the tier)")
+    parser.add_argument("--tier", metavar="TIER", default="quick", type=checked(options.tier), help="quick or full")
+    parser.add_argument(
+        "--seed", metavar="N", default=0, type=checked(options.seed), help="draw a fresh set of cases (default: 0)"
+    )
+
+
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    """What is judged, where, and how long a case may take."""
+    parser.add_argument(
+        "--implementation",
+        metavar="MODULE[:OBJECT]",
+        help="what is judged: functions of the operations' names (default: the built-in kernels)",
+    )
+    parser.add_argument("--executor", metavar="NAME", help="metal or host (default: metal where there is one)")
+    parser.add_argument(
+        "--limit",
+        metavar="SECONDS",
+        default=options.DEFAULT_LIMIT,
+        type=checked(options.limit),
+        help="seconds that one case may take (default: 60)",
+    )
+
+
+def checked(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A type for argparse from a function that raises ValueError."""
+
+    def read(text: str) -> Any:
+        try:
+            return check(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read

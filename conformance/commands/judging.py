@@ -1,0 +1,88 @@
+"""The command lines of the verbs that judge: `run` and `replay`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mlx_assay.conformance import options
+from mlx_assay.conformance.commands.grammar import EXITS, QUERY_HELP, add_judging, add_queries, verb
+from mlx_assay.conformance.verbs.refusal import Refusal
+
+DEFAULT_REPORT = "mlx-assay-report.json"
+
+
+def add(verbs: Any) -> None:
+    """Both verbs."""
+    _add_run(verbs)
+    _add_replay(verbs)
+
+
+def _add_run(verbs: Any) -> None:
+    run = verb(
+        verbs,
+        "run",
+        "judge an implementation on every selected case and write a report",
+        "examples:\n  mlx-assay run\n  mlx-assay run 'normalized_argmax/*' --tier full -n 4\n"
+        "  mlx-assay run --implementation my_kernels --report mine.json --junit mine.xml\n"
+        f"  mlx-assay run --implementation my_package.kernels:fast --executor host\n\n{QUERY_HELP}\n{EXITS}",
+    )
+    add_queries(run)
+    add_judging(run)
+    run.add_argument("-n", metavar="N", type=_workers, help="processes that judge, or auto (default: cores up to 4)")
+    run.add_argument("--report", metavar="FILE", default=DEFAULT_REPORT, help=f"default: {DEFAULT_REPORT}")
+    run.add_argument(
+        "--without", metavar="ORACLE", action="append", default=[], help="do not ask this oracle; the report names it"
+    )
+    run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
+    run.set_defaults(call=_run)
+
+
+def _add_replay(verbs: Any) -> None:
+    replay = verb(
+        verbs,
+        "replay",
+        "run one case again and show its inputs, each subcase, and both encodings where they differ",
+        "examples:\n  mlx-assay replay 'normalized_argmax/bfloat16/ties/tile-edge?rows=3&vocab=1025&seed=7'\n"
+        f"  mlx-assay replay 'ID' --implementation my_kernels\n\n{EXITS}",
+    )
+    replay.add_argument("id", metavar="ID", help="a whole case id, as reports show it")
+    add_judging(replay)
+    replay.set_defaults(call=_replay)
+
+
+def _workers(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= 256):
+        raise argparse.ArgumentTypeError(f"Expected a number of processes, 0 to 256, or auto but got {text!r}")
+    return int(text)
+
+
+def _options(arguments: argparse.Namespace) -> options.Options:
+    return options.Options(
+        queries=tuple(arguments.queries),
+        implementation=arguments.implementation,
+        executor=arguments.executor,
+        tier=arguments.tier,
+        seed=arguments.seed,
+        report=arguments.report,
+        limit=arguments.limit,
+        without=tuple(arguments.without),
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.verbs.run import run
+
+    try:
+        asked = _options(arguments)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    return run(asked, arguments.n, arguments.junit)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.verbs.replay import replay
+
+    return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit)
