@@ -159,3 +159,33 @@ def test_each_barrier_of_the_argmax_kernels_is_missed(removed: int, monkeypatch:
     assert races
     assert all({a.place.file for a in f.accesses} == {"header"} for f in races)
     assert all(abs(a.place.line - line) <= 16 for f in races for a in f.accesses)
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16], ids=str)
+def test_a_checked_kernel_gives_the_bits_of_an_unchecked_one(dtype: Any) -> None:
+    source = """
+      uint i = thread_index_in_threadgroup;
+      T a = x[i] * T(1.7f) + T(0.3f);
+      float4 v = float4(float(a), 1e-39f, float(x[63 - i]), 3);
+      v.xz = v.zx * v.xz - v.yw;
+      y[i] = T(simd_sum(v.x * 1.1f + v.z)) + T(exp(-float(a) * 0.01f)) + T(dot(v, v));
+    """
+    kernel = metal_kernel("k", ["x"], ["y"], source)
+    x = (mx.arange(64).astype(mx.float32) * 0.37).astype(dtype)
+
+    def call() -> list[int]:
+        (y,) = kernel(
+            inputs=[x],
+            template=[("T", dtype)],
+            grid=(64, 1, 1),
+            threadgroup=(64, 1, 1),
+            output_shapes=[(64,)],
+            output_dtypes=[dtype],
+        )
+        bits: list[int] = y.view(mx.uint8).tolist()
+        return bits
+
+    with use("host"):
+        expected = call()
+        got, findings = check(call)
+    assert (got, findings) == (expected, [])

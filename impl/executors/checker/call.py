@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mlx_assay.impl.executors import launch
 from mlx_assay.impl.executors.checker import compilation
+from mlx_assay.impl.executors.checker.comparison import never_written
 from mlx_assay.impl.executors.checker.finding import Finding, Kind
 from mlx_assay.impl.executors.checker.run import Argument, Work
 from mlx_assay.impl.executors.checker.session import Session
@@ -74,6 +75,9 @@ def call_text(
             )
         )
     if not all(grid):
+        for argument in arguments:
+            if argument.output and argument.initial is None and argument.size:
+                session.add(never_written(name, argument, argument.size // argument.element, 0, ""))
         return None
     work = Work(name, texts, library, arguments, tuple(grid), tuple(threadgroup))
     return session.run(work)

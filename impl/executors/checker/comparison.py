@@ -85,20 +85,24 @@ def compared(work: Work, runs: Runs) -> Iterator[Finding]:
 def _unwritten(work: Work, argument: Argument, schedule: str, result: Result, index: int) -> Iterator[Finding]:
     missing = _elements(unwritten(result, index), argument.element)
     if missing.size:
-        at = int(missing[0])
-        yield Finding(
-            Kind.UNWRITTEN,
-            work.kernel,
-            f"{missing.size} of {argument.size // argument.element} elements of {argument.name} are never written, "
-            f"the first is {argument.name}[{at}]",
-            (),
-            argument.name,
-            "device",
-            at,
-            at * argument.element,
-            None,
-            schedule,
-        )
+        yield never_written(work.kernel, argument, missing.size, int(missing[0]), schedule)
+
+
+def never_written(kernel: str, argument: Argument, count: int, first: int, schedule: str) -> Finding:
+    """The finding that `count` elements of an output hold what they held before, beginning with `first`."""
+    return Finding(
+        Kind.UNWRITTEN,
+        kernel,
+        f"{count} of {argument.size // argument.element} elements of {argument.name} are never written, "
+        f"the first is {argument.name}[{first}]",
+        (),
+        argument.name,
+        "device",
+        first,
+        first * argument.element,
+        None,
+        schedule,
+    )
 
 
 def _depends(
