@@ -20,6 +20,10 @@ _VECTOR = re.compile(r"(?<!operator )\bvec\s*<")
 _THREAD_METHOD = re.compile(r"\)\s*(?:const\b\s*)?\bthread\b(?=\s*(?:const\b|noexcept\b|[:{;]))")
 _THREAD_REFERENCE = re.compile(r"\b(?:const\s+thread|thread\s+const)\s+((?:\w+::)*\w+(?:\s*<[^<>;&]*>)?\s*&)")
 _CONSTANT_METHOD = re.compile(r"(\)\s*)constant\b(?=\s*[:{;])")
+_BODY = re.compile(r"\b(?:struct|class)\s+\w+[^;{}()]*\{")
+_GIVES_OWN = re.compile(
+    r"(?<=[;{}])\s*(?:METAL_FUNC\s+|inline\s+|constexpr\s+|const\s+)*thread\s[^;{}()=]*[&*]\s*(?:operator\S+?|\w+)\("
+)
 _STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)")
 _BRACED = re.compile(r"(?<=[\w>])\(\s*\{([^{};]*)\}(?=\s*[,)])")
 _THREADGROUP = re.compile(r"(?:(?<=[;{}:\n])|\A)(\s*)(?:alignas\([^()]*\)\s*)?threadgroup\s+([^;{}]*);")
@@ -94,6 +98,20 @@ def _methods(code: str) -> str:
         return match[0].replace("thread", "") if free else match[0]
 
     return _CONSTANT_METHOD.sub(r"\1__constant", _THREAD_METHOD.sub(changed, code))
+
+
+def _own_references(code: str) -> str:
+    """A method that gives a reference into the thread's memory is one of the thread space, as all are in Metal."""
+    places = []
+    for body in _BODY.finditer(code):
+        end = closing(code, body.end(), "{", "}")
+        for method in _GIVES_OWN.finditer(code, body.end() - 1, end if end > 0 else len(code)):
+            after = closing(code, method.end(), "(", ")")
+            if after > 0 and re.match(r"\s*(?:const\s*)?\{", code[after:]):
+                places.append(after)
+    for place in sorted(set(places), reverse=True):
+        code = f"{code[:place]} __private{code[place:]}"
+    return code
 
 
 def _initialised(code: str) -> str:
@@ -217,6 +235,7 @@ def rewrite(text: str, numbers: Iterator[int | str] | None = None, classes: bool
     code = _FUNCTION_CONSTANT.sub(r"ASSAY_FUNCTION_CONSTANT(\g<type>, \g<name>, \g<index>);", code)
     code = _THREADGROUP_ATTRIBUTE.sub("", code)
     code = _KERNEL_WORD.sub("", code)
+    code = _own_references(code)
     code = _methods(_THREAD_REFERENCE.sub(r"const \1", code))
     code = _BRACED.sub(lambda m: f"(assay::braced({m[1]})" if "," in m[1] else m[0], code)
     code = _deducible(_initialised(code))

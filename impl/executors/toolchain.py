@@ -25,6 +25,7 @@ _LANGUAGE = (
     "__opencl_c_generic_address_space",
     "__opencl_c_program_scope_global_variables",
     "__cl_clang_function_pointers",
+    "__cl_clang_bitfields",
 )
 KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),

@@ -119,6 +119,11 @@ typedef bfloat product_of_bfloats;
 
 }  // namespace assay
 
+template <class To>
+METAL_FUNC constexpr To as_type(assay::bfloat_product product) {
+  return as_type<To>(bfloat(product));
+}
+
 #define ASSAY_BFLOAT_ASSIGNMENT(op, space) \
   METAL_FUNC space bfloat& operator op##=(space bfloat & a, bfloat b) { \
     a = a op b; \
@@ -152,6 +157,14 @@ METAL_FUNC constexpr assay::bfloat_product operator-(assay::bfloat_product&& a) 
 #define ASSAY_BFLOAT_FUSED(op) \
   METAL_FUNC constexpr bfloat operator op(assay::bfloat_product&& a, bfloat b) { return bfloat(a.exact op float(b)); } \
   METAL_FUNC constexpr bfloat operator op(bfloat a, assay::bfloat_product&& b) { return bfloat(float(a) op b.exact); } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bfloat operator op(assay::bfloat_product&& a, I b) { \
+    return bfloat(a.exact op float(bfloat(b))); \
+  } \
+  template <class I, class = metal::enable_if_t<__is_integral(I)>> \
+  METAL_FUNC constexpr bfloat operator op(I a, assay::bfloat_product&& b) { \
+    return bfloat(float(bfloat(a)) op b.exact); \
+  } \
   METAL_FUNC constexpr bfloat operator op(assay::bfloat_product&& a, assay::bfloat_product&& b) { \
     return bfloat(a.exact op float(b)); \
   } \

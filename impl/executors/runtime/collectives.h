@@ -31,6 +31,9 @@ METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site,
   METAL_FUNC int name(bool v, ushort argument, ASSAY_SITE) {                               \
     return assay::collective(int(v), argument, site, &assay::shuffle<assay::route, int>);  \
   }                                                                                        \
+  METAL_FUNC bfloat name(assay::bfloat_product v, ushort argument, ASSAY_SITE) {           \
+    return assay::collective(bfloat(v), argument, site, &assay::shuffle<assay::route, bfloat>); \
+  }                                                                                        \
   template <class T>                                                                       \
   METAL_FUNC T name(T v, ushort argument, ASSAY_SITE) {                                    \
     ASSAY_CROSSES(T, name);                                                                \
@@ -74,10 +77,16 @@ METAL_FUNC T quad_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushor
   return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
 }
 
+METAL_FUNC bfloat simd_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
+  return assay::collective(bfloat(v), 0, site, &assay::first<bfloat>);
+}
 template <class T>
 METAL_FUNC T simd_broadcast_first(T v, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_broadcast_first);
   return assay::collective(v, 0, site, &assay::first<T>);
+}
+METAL_FUNC bfloat quad_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
+  return assay::collective(bfloat(v), 0, site, &assay::quad_first<bfloat>);
 }
 template <class T>
 METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
@@ -95,7 +104,8 @@ METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
     else                                                                                            \
       return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);                    \
   }                                                                                                 \
-  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
+  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
+  METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }
 ASSAY_REDUCTION(simd_sum, assay::Sum, 32)
 ASSAY_REDUCTION(simd_product, assay::Product, 32)
 ASSAY_REDUCTION(simd_max, assay::Max, 32)
@@ -131,7 +141,8 @@ ASSAY_BITWISE(quad_xor, assay::Xor, 4)
     else                                                                                                     \
       return assay::collective(v, 0, site, &assay::scan<operation, T, inclusive, width>);                    \
   }                                                                                                          \
-  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
+  METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
+  METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }
 ASSAY_SCAN(simd_prefix_inclusive_sum, assay::Sum, true, 32)
 ASSAY_SCAN(simd_prefix_exclusive_sum, assay::Sum, false, 32)
 ASSAY_SCAN(simd_prefix_inclusive_product, assay::Product, true, 32)
