@@ -205,6 +205,15 @@ EXPRESSIONS: dict[str, float] = {
     "mix(float2(1, 2), float2(3, 4), float2(0.5)).y": 3,
     "step(float2(1), float2(0, 2)).y": 1,
     "smoothstep(half(1), half(2), half(5))": 1,
+    # NaN: a number beats it, and the functions of clamping send it to the lower end.
+    "saturate(NAN) + sign(NAN) + saturate(half(NAN))": 0,
+    "clamp(NAN, 1.0f, 2.0f) + precise::clamp(NAN, 1.0f, 2.0f)": 2,
+    "max3(NAN, 1.0f, 2.0f) + min3(1.0f, NAN, 2.0f) + fmax3(1.0f, 2.0f, NAN)": 5,
+    "max(half(NAN), half(1)) + min(half(1), half(NAN)) + isnan(max(half(NAN), half(NAN)))": 3,
+    "max(float2(NAN, 1), float2(2, NAN)).x + fmin(float2(NAN, 1), float2(2, NAN)).y": 3,
+    "isnan(fdim(NAN, 1.0f)) + isnan(copysign(NAN, 1.0f)) + isnan(pow(NAN, 1.0f)) + isnan(fract(NAN))": 4,
+    "isnan(exp(NAN)) + isnan(log(-1.0f)) + isnan(sqrt(-1.0f)) + isnan(acos(2.0f)) + isnan(fmod(1.0f, 0.0f))": 5,
+    "log(0.0f) == -INFINITY && exp(-INFINITY) == 0 && 1.0f / 0.0f == INFINITY && atan(INFINITY) > 1.57f": 1,
     # Relations.
     "isnan(NAN) + isnan(1.0f) + isnan(half(NAN)) + isnan(bfloat(NAN))": 3,
     "isinf(INFINITY) + isinf(-INFINITY) + isinf(NAN) + isinf(half(INFINITY))": 3,

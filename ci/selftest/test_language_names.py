@@ -211,6 +211,7 @@ MEMBERS = "struct Pair { float x, y; };\n"
     ("header", "body", "differs"),
     [
         (DEDUCED, "out[i] = last(float4(1, 2, 3, 4));", "out[i] = last(bfloat4(1, 2, 3, 4));"),
+        ("", "int k = int(bfloat(4.0f)); out[i] = k;", "int k = bfloat(4.0f); out[i] = k;"),
         (APPLIED, "#define KIND auto\n", "#define KIND F\n"),
         (
             MEMBERS,
