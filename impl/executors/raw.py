@@ -7,7 +7,8 @@ from typing import Any, Protocol, SupportsIndex
 
 from mlx_assay.impl.executors import choice, crew, launch, objects
 from mlx_assay.impl.executors.binding import Argument, Binding, ConstantValue
-from mlx_assay.impl.executors.checker.call import call_text
+from mlx_assay.impl.executors.checker.call import extent, launched
+from mlx_assay.impl.executors.checker.compilation import CheckedLibrary
 from mlx_assay.impl.executors.checker.run import Argument as CheckedArgument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
@@ -72,22 +73,19 @@ class RawKernel:
         name = schedule or choice.current_schedule()
         code = choice.code(name)
         pattern = poison if poison is not None else choice.current_poison()
-        source = self._text()
-        if source is not None and (session := checking()) is not None:
-            self._checked(session, source, buffers, keep, addresses, total, threadgroup)
+        if (session := checking()) is not None:
+            self._checked(session, keep, addresses, total, threadgroup)
         elif all(total):
             filled = launch.DEFAULT_POISON if pattern is None else pattern
             self._run(addresses, total, threadgroup, filled, code)
 
-    def _text(self) -> str | None:
-        """The kernel's translation, where there is one that the checker can build."""
-        return None
+    def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
+        """The kernel's checked build, and the texts that its places are in."""
+        raise NotImplementedError
 
     def _checked(
         self,
         session: Session,
-        source: str,
-        buffers: Sequence[Any] | Mapping[int, Any],
         keep: list[object],
         addresses: list[int],
         grid: Sequence[int],
@@ -101,12 +99,15 @@ class RawKernel:
                 arguments.append(CheckedArgument(argument.name, 0, 0, 0, 1))
                 continue
             array: Any = next(held)
-            size, element = array.nbytes, array.itemsize
-            initial = ctypes.string_at(address, size) if argument.writable else None
-            arguments.append(CheckedArgument(argument.name, address, 0, size, element, argument.writable, initial))
+            before, size = extent(array.shape, launch.layout(array)[1], array.itemsize)
+            begin = address - before
+            initial = ctypes.string_at(begin, size) if argument.writable else None
+            arguments.append(
+                CheckedArgument(argument.name, address, before, size, array.itemsize, argument.writable, initial)
+            )
             if argument.writable:
-                written.append((address, size))
-        found = call_text(session, self.name, source, {}, arguments, grid, threadgroup)
+                written.append((begin, size))
+        found = launched(session, self.name, *self._checkable(), arguments, grid, threadgroup)
         for (address, size), bytes_ in zip(written, found or (), strict=found is not None):
             ctypes.memmove(address, bytes_, size)
 

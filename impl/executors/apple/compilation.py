@@ -15,6 +15,7 @@ import msgspec
 
 from mlx_assay.impl.executors import division
 from mlx_assay.impl.executors.apple import lowering, runtime
+from mlx_assay.impl.executors.apple.checking import Instructions
 from mlx_assay.impl.executors.apple.container import MetallibError
 from mlx_assay.impl.executors.apple.program import Constant, Program, disassemble
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
@@ -37,6 +38,10 @@ class Compiled(msgspec.Struct, frozen=True):
     sites: tuple[str, ...]
     imports: tuple[str, ...]
     code: bytes
+    instructions: tuple[str, ...] = ()
+    """Of a checked build: the text of each place, counted from 1."""
+    arrays: tuple[tuple[str, int], ...] = ()
+    """Of a checked build: threadgroup variables and their bytes."""
 
 
 @cache
@@ -114,11 +119,14 @@ def _listed(constants: tuple[Constant, ...] | list[Constant]) -> str:
     return ", ".join(f"{c.name} ({c.type}, index {c.index})" for c in constants) or "none"
 
 
-def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity) -> Compiled:
+def _compile(
+    name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity, checked: bool
+) -> Compiled:
     program = disassemble(name, bitcode)
     values = _check_constants(program, constants)
     lowered = lowering.lower(program, values, runtime.offsets(), fidelity)
-    code, imports = emit(name, lowered.text)
+    instructions = Instructions(len(lowered.sites))
+    code, imports = emit(name, instructions.rewritten(lowered.text) if checked else lowered.text)
     return Compiled(
         name=program.name,
         arguments=program.arguments,
@@ -129,11 +137,15 @@ def _compile(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], 
         sites=lowered.sites,
         imports=imports,
         code=code,
+        instructions=tuple(instructions.texts) if checked else (),
+        arrays=tuple((n, size) for n, (size, _) in program.threadgroup.items()) if checked else (),
     )
 
 
-def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity) -> Compiled:
-    """A kernel's object, from the cache or made now.
+def compile_kernel(
+    name: str, bitcode: bytes, constants: Mapping[str, ConstantValue], fidelity: Fidelity, checked: bool = False
+) -> Compiled:
+    """A kernel's object, from the cache or made now. `checked`: its accesses ask the checker.
 
     ValueError: a function constant is missing or unknown. MetallibError: the bitcode is not what it should be.
     UnknownFunction: it calls an `air.*` function that the runtime lacks.
@@ -141,11 +153,19 @@ def compile_kernel(name: str, bitcode: bytes, constants: Mapping[str, ConstantVa
     key = hashlib.sha256(bitcode)
     versions = (llvmlite.__version__, str(llvm.llvm_version_info), runtime.digest(), _sources())
     given = sorted((str(k), type(v).__name__, v) for k, v in constants.items())
-    for part in (name, *versions, sys.platform, platform.machine(), repr(given), *fidelity.compiled):
+    for part in (
+        name,
+        *versions,
+        sys.platform,
+        platform.machine(),
+        repr(given),
+        *fidelity.compiled,
+        *(["checked"] if checked else []),
+    ):
         key.update(part.encode() + b"\0")
 
     def make(output: Path) -> None:
-        made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, fidelity)
+        made = _compile(name, bitcode, {str(k): v for k, v in constants.items()}, fidelity, checked)
         output.write_bytes(msgspec.msgpack.encode(made))
 
     return kept(key.hexdigest(), make, lambda path: msgspec.msgpack.decode(path.read_bytes(), type=Compiled))

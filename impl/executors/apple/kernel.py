@@ -12,6 +12,7 @@ from mlx_assay.impl.executors.apple.compilation import Code, Compiled, compile_k
 from mlx_assay.impl.executors.apple.container import Container
 from mlx_assay.impl.executors.apple.wheel import metallib
 from mlx_assay.impl.executors.binding import ConstantValue
+from mlx_assay.impl.executors.checker.compilation import CheckedLibrary, Meaning, ThreadgroupArray
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.raw import LaunchError, RawKernel
 
@@ -29,8 +30,9 @@ class AppleKernel(RawKernel):
     rounds.
     """
 
-    def __init__(self, make: Callable[[Fidelity], Compiled], contraction: bool | None = None) -> None:
+    def __init__(self, make: Callable[..., Compiled], contraction: bool | None = None) -> None:
         self._make = make
+        self._checked_codes: dict[tuple[str, ...], tuple[Compiled, Code]] = {}
         self._pinned: dict[str, str] = {} if contraction is None else {"contraction": "on" if contraction else "off"}
         switches = self._switches()
         compiled = make(switches)
@@ -42,6 +44,17 @@ class AppleKernel(RawKernel):
 
     def _site(self, number: int) -> str:
         return f"{self._sites[number - 1]} (number {number})"
+
+    def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
+        switches = self._switches()
+        if (made := self._checked_codes.get(switches.compiled)) is None:
+            compiled = self._make(switches, True)
+            made = self._checked_codes.setdefault(switches.compiled, (compiled, Code(compiled)))
+        compiled, code = made
+        meaning = Meaning([("", 0), *(("bitcode", i + 1) for i in range(len(compiled.instructions)))], [], {})
+        arrays = tuple(ThreadgroupArray(size, 4, 4, name) for name, size in compiled.arrays)
+        library = CheckedLibrary(code.thread, compiled.threadgroup_bytes, arrays, (0, 0), meaning)
+        return library, {"bitcode": "\n".join(compiled.instructions)}
 
     def _switches(self) -> Fidelity:
         return fidelity.current().switched(**self._pinned)

@@ -35,20 +35,19 @@ def call(
     CompilationError, TypeError, ValueError: as of a launch that is not checked.
     """
     texts = {"source": text.source, "header": text.header}
-    return call_text(session, name, translate(text), texts, arguments, grid, threadgroup)
+    return launched(session, name, compilation.build(translate(text)), texts, arguments, grid, threadgroup)
 
 
-def call_text(
+def launched(
     session: Session,
     name: str,
-    source: str,
+    library: compilation.CheckedLibrary,
     texts: dict[str, str],
     arguments: Sequence[Argument],
     grid: Sequence[int],
     threadgroup: Sequence[int],
 ) -> list[bytes] | None:
-    """As `call`, of a translated kernel; `texts` holds what its author wrote, by file."""
-    library = compilation.build(source)
+    """As `call`, of a checked build; `texts` holds what its places are in, by file."""
     threads = math.prod(threadgroup)
     if threads > launch.MAX_THREADS_PER_THREADGROUP:
         session.add(

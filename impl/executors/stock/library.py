@@ -8,6 +8,7 @@ from itertools import count
 
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
+from mlx_assay.impl.executors.checker.compilation import CheckedLibrary, build
 from mlx_assay.impl.executors.headers import expand, line
 from mlx_assay.impl.executors.raw import RawKernel
 from mlx_assay.impl.executors.rewriting import function_constants, rewrite
@@ -52,8 +53,8 @@ class TextKernel(RawKernel):
     def _thread(self) -> int:
         return self._built().thread
 
-    def _text(self) -> str | None:
-        return self.source
+    def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
+        return build(self.source), {}
 
 
 class TextLibrary:
