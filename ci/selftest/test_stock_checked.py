@@ -1,14 +1,18 @@
 """MLX's own Metal kernels under the checker: what is found in them is real, and argued here."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, use
 from mlx_assay.impl.executors.checker import checked
 from mlx_assay.impl.executors.checker.finding import Kind
+from mlx_assay.impl.executors.stock import product
+from mlx_assay.impl.executors.stock.library import StockLibrary
 
 Said = set[tuple[Kind, str]]
 
@@ -150,3 +154,21 @@ def test_findings_are_real(stock: Stock) -> None:
         )
         mx.eval(out)
     assert {(f.kind, f.place.file.rpartition("/")[2] if f.place else "") for f in findings} == stock.found
+
+
+def test_gemv_across_simdgroups() -> None:
+    """A fault of MLX's own gemv, for rows at least 16 times as long as there are rows (BN = 8 in matmul.cpp).
+
+    Eight simdgroups leave parts of the sums in tgp_memory and the first reads them: the barrier between has mem_none,
+    and stands in the branch that one lane of each simdgroup takes (thrN == 0).
+    """
+    matrix = np.random.default_rng(1).standard_normal((16, 512)).astype(np.float32)
+    with checked() as findings:
+        product.matvec(StockLibrary(), matrix, np.ones(512, np.float32))
+    header = Path(mx.__file__).parent / "include/mlx/backend/metal/kernels/gemv.h"
+    lines = [line.strip() for line in header.read_text().splitlines()]
+    said = {(f.kind, f.array, tuple(lines[a.place.line - 1] for a in f.accesses)) for f in findings}
+    reads = "result[tm] += tgp_results[sgn * (blockM + TM) + tm];"
+    assert (Kind.BARRIER_FLAGS, "tgp_memory", (reads, "tgp_results[tm] = result[tm];")) in said
+    assert (Kind.DIVERGENT_BARRIER, "", ("threadgroup_barrier(mem_flags::mem_none);",)) in said
+    assert {kind for kind, *_ in said} == {Kind.BARRIER_FLAGS, Kind.DIVERGENT_BARRIER}

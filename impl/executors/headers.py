@@ -186,5 +186,5 @@ def expand(text: str, numbers: Iterator[int], seen: set[str], file: str = "") ->
         inner = _NUMBERED.sub(lambda _: str(next(numbers)), translated(name))
         out += [line(place), expand(inner, numbers, seen, place), "\n"]
         if file:
-            out.append(line(file, text.count("\n", 0, at) + 1).rstrip("\n"))
+            out.append(line(file, text.count("\n", 0, at) + 2).rstrip("\n"))
     return "".join(out) + text[at:]
