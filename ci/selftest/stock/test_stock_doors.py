@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from trials.coverage import subject
 from trials.trial import Trial, encoding
 
 from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors.stock.opaque import OPAQUE
 
 # Each order of a simdgroup's sums and each schedule at least once.
 WAYS = (
@@ -18,10 +20,13 @@ WAYS = (
 
 
 def test_both_doors(trial: Trial, texts: Any, bitcode: Any) -> None:
+    bitcode.asked.clear()
     for order, schedule in WAYS:
         with fidelity.switched(simd_sum=order), choice.schedule(schedule):
             text, compiled = trial.run(texts), trial.run(bitcode)
         assert (encoding(text) == encoding(compiled)).all(), (order, schedule)
+    for kernel in bitcode.asked:
+        assert set(kernel.opaque) <= set(OPAQUE.get(subject(kernel.name), ())), "OPAQUE lacks what decides its bits"
 
 
 def test_the_orders_tell_apart(texts: Any) -> None:

@@ -112,11 +112,11 @@ class TextLibrary:
         source = "".join((prelude(), given, line("library"), text, entry(function, instance, values)))
         try:
             return TextKernel(name, _arguments(function, instance), values, source)
-        except OSError as error:
-            missing = re.search(r"undefined symbol: (\w+)", str(error))
-            if missing is None or missing[1] not in self._constants:
-                raise
-            raise ValueError(f"kernel {name!r} needs a value for its function constant {missing[1]!r}") from None
+        except objects.CompilationError as error:
+            if missing := re.findall(r"function constant \d+ \((\w+)\) has no value", str(error)):
+                listed = ", ".join(dict.fromkeys(missing))
+                raise ValueError(f"kernel {name!r} needs a value for its function constants {listed}") from None
+            raise
 
     def _values(self, name: str, given: Mapping[str, ConstantValue]) -> dict[str, ConstantValue]:
         by_name = self._constants | {str(c.index): c for c in self._constants.values()}

@@ -15,14 +15,21 @@ def matvec(library: RawLibrary, matrix: Array, vector: Array, *, transposed: boo
     inner, outer = matrix.shape if transposed else matrix.shape[::-1]
     out = np.zeros(outer, matrix.dtype)
     bm, bn, sm, sn, tm, tn = (_gemv_transposed if transposed else _gemv)(inner, outer)
-    head = f"gemv_{'t_' if transposed else ''}{name_of(matrix)}"
-    kernel = library.function(f"{head}_bm{bm}_bn{bn}_sm{sm}_sn{sn}_tm{tm}_tn{tn}_nc0_axpby0")
+    kernel = library.function(matvec_kernel(matrix, transposed=transposed))
     groups = up(outer, bn * sn * tn if transposed else bm * sm * tm)
     sizes = [np.int32(inner), np.int32(outer), np.int32(matrix.shape[1])]
     batch = [np.int32(1), np.array([1], np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)]
     buffers = [matrix, vector, None, out, *sizes, None, None, *batch, None, None]
     kernel(buffers, threadgroups=(groups, 1, 1), threadgroup=(32, bn, bm), **launch)
     return out
+
+
+def matvec_kernel(matrix: Array, *, transposed: bool = False) -> str:
+    """MLX's name of the kernel that `matvec` launches."""
+    inner, outer = matrix.shape if transposed else matrix.shape[::-1]
+    bm, bn, sm, sn, tm, tn = (_gemv_transposed if transposed else _gemv)(inner, outer)
+    head = f"gemv_{'t_' if transposed else ''}{name_of(matrix)}"
+    return f"{head}_bm{bm}_bn{bn}_sm{sm}_sn{sn}_tm{tm}_tn{tn}_nc0_axpby0"
 
 
 def _gemv(inner: int, outer: int) -> tuple[int, int, int, int, int, int]:

@@ -92,6 +92,7 @@ def vector(dtype: Any, d: int, length: int, mask_kind: str, passes: int) -> Tria
     return Trial(
         "sdpa_vector.h", name, f"d {d}, n {length}, {mask_kind} mask", "fast.scaled_dot_product_attention", run,
         expected(q, k, v, scale, mask), lambda: exactly(q, k, v, scale, mask), REASON,
+        also=(f"sdpa_vector_2pass_2_{type_}_{d}",) if passes == 2 else (),
     )  # fmt: skip
 
 
@@ -119,6 +120,7 @@ def grouped(dtype: Any, group: int, d: int, length: int) -> Trial:
     return Trial(
         "sdpa_vector.h", name, f"d {d}, n {length}", "fast.scaled_dot_product_attention", run, expected(q, k, v, scale),
         lambda: exactly(q, k, v, scale, None), REASON,
+        also=(f"sdpa_vector_2pass_2_{type_}_{d}",),
     )  # fmt: skip
 
 

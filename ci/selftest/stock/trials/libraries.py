@@ -37,6 +37,8 @@ class Bitcode:
 
         self._library = apple.load(importlib.metadata.version("mlx"))
         self._made: dict[object, RawKernel] = {}
+        self.asked: list[Any] = []
+        """What was asked for, in order, until the caller forgets it."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._library
@@ -45,4 +47,5 @@ class Bitcode:
         key = (name, tuple(sorted((constants or {}).items())))
         if key not in self._made:
             self._made[key] = self._library.function(name, constants)
+        self.asked.append(self._made[key])
         return self._made[key]

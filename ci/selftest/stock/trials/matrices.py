@@ -58,7 +58,7 @@ def gemv(dtype: Any, outer: int, inner: int, transposed: bool) -> Trial:
     given = np.ascontiguousarray(matrix.T) if transposed else matrix
     exact = summed(matrix, vector[:, None], dtype)
     return Trial(
-        "gemv.h", f"gemv{'_t' if transposed else ''}_{NAMES[matrix.dtype]}", f"({outer}, {inner})", "matrix @ vector",
+        "gemv.h", vectors.matvec_kernel(given, transposed=transposed), f"({outer}, {inner})", "matrix @ vector",
         lambda library: vectors.matvec(library, given, vector, transposed=transposed),
         lambda: on_cpu(lambda a, b: a @ b, matrix, vector),
         lambda: (exact()[0][:, 0], exact()[1][:, 0]), REASON,
@@ -193,6 +193,7 @@ def split(dtype: Any, m: int, n: int, k: int, parts: int) -> Trial:
     return Trial(
         "steel/gemm/kernels/steel_gemm_splitk.h", name, f"({m}, {k}) @ ({k}, {n}) in {parts}", "a @ b", run,
         lambda: on_cpu(lambda x, y: x @ y, a, b), summed(a, b, dtype, more=parts), REASON,
+        also=(f"steel_gemm_splitk_accum_{NAMES[a.dtype]}_float32",),
     )  # fmt: skip
 
 

@@ -203,6 +203,7 @@ def multi_block_sort(dtype: Any, size: int, argsort: bool) -> Trial:
         "argsort" if argsort else "sort",
         run,
         lambda: on_cpu(lambda a: of(a, axis=1), x),
+        also=(f"sort_{tail}", f"partition_{tail}"),
     )
 
 

@@ -161,7 +161,10 @@ def four_step(n1: int, n2: int) -> Trial:
         exact = np.fft.fft(x.astype(np.complex128))
         return exact, _error(exact, n)
 
-    return Trial("fft.h", "four_step_mem", f"n {n}", "fft.c2c", run, lambda: on_cpu(mx.fft.fft, x), bound, REASON)
+    return Trial(
+        "fft.h", "four_step_mem_256_float2_float2_0_false", f"n {n}", "fft.c2c", run,
+        lambda: on_cpu(mx.fft.fft, x), bound, REASON,
+    )  # fmt: skip
 
 
 def twiddles() -> Trial:

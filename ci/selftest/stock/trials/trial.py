@@ -35,7 +35,8 @@ class Trial:
 
     Without `bound` both are the same bits. With it, `bound` gives exact values in float64 and how far a result may be
     from them, absolutely; `reason` says what the bound is made of. `doors`: "both", or "text" where MLX compiles the
-    kernel when it is asked for, so that its library holds none.
+    kernel when it is asked for, so that its library holds none, or "twin" where MLX ships no text. `also` names
+    the other kernels that `run` launches.
     """
 
     header: str
@@ -47,6 +48,7 @@ class Trial:
     bound: Callable[[], tuple[Array, Array]] | None = None
     reason: str = ""
     doors: str = "both"
+    also: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.shapes}".replace(" ", "")
