@@ -5,6 +5,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
+import numpy as np
+
 from mlx_assay.impl.executors import choice, crew, launch, objects
 from mlx_assay.impl.executors.binding import Argument, Binding, ConstantValue
 from mlx_assay.impl.executors.checker.call import extent, launched
@@ -102,9 +104,9 @@ class RawKernel:
             before, size = extent(array.shape, launch.layout(array)[1], array.itemsize)
             begin = address - before
             initial = ctypes.string_at(begin, size) if argument.writable else None
-            arguments.append(
-                CheckedArgument(argument.name, address, before, size, array.itemsize, argument.writable, initial)
-            )
+            residue = 0 if isinstance(array, np.ndarray) else None
+            told = (before, size, array.itemsize, argument.writable, initial, residue)
+            arguments.append(CheckedArgument(argument.name, address, *told))
             if argument.writable:
                 written.append((begin, size))
         found = launched(session, self.name, *self._checkable(), arguments, grid, threadgroup)

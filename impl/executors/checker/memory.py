@@ -30,6 +30,7 @@ class Span:
     unit: int = 4
     origin: int = 0
     source: int = 0  # where its contents are; 0: nowhere
+    residue: int | None = None
     known: bool = True  # whether it is written before the kernel runs
     begin: int = 0
     cells: int = 0
@@ -76,7 +77,8 @@ class Space:
         else:
             span.begin = self.buffers + (2 * number + 1 << self.shift - 1)
             if span.kind == INPUT and span.source:
-                span.begin += (span.source - _residue()) % 16 if _residue() >= 0 else span.source % 8
+                residue = _residue() if span.residue is None else span.residue
+                span.begin += (span.source - residue) % 16 if residue >= 0 else span.source % 8
         if not span.bytes:
             return
         span.held.append(self._take(span.begin, span.bytes))

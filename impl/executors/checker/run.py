@@ -21,7 +21,8 @@ Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 class Argument:
     """A device array of a call: where its first element is, and the bytes that are its own, some of them before.
 
-    `written`: what a written array holds before the run; None: the poison. An input is not written.
+    `initial`: what an output holds before the run; None: the poison. `residue`: where memory of its kind begins, modulo
+    16; None: as MLX's own.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Argument:
     element: int
     output: bool = False
     initial: bytes | None = None
+    residue: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def _spans(work: Work, keep: list[object], poison: int) -> list[Span]:
     for a in work.arguments:
         span = Span(a.name, "device", memory.OUTPUT if a.output else memory.INPUT, a.size, a.element)
         span.unit = min(4, a.element & -a.element)
-        span.origin, span.source = a.before, a.address - a.before
+        span.origin, span.source, span.residue = a.before, a.address - a.before, a.residue
         if a.output:
             filled = a.initial if a.initial is not None else poison.to_bytes(4, "little") * (a.size // 4 + 1)
             held = ctypes.create_string_buffer(filled, max(len(filled), 1))
