@@ -52,7 +52,7 @@ def error(x: np.ndarray, size: np.ndarray) -> np.ndarray:
     Stability of Numerical Algorithms", 3.1), and what flushed or denormal products can lose."""
     count = x.size
     roundings = -(-count // SPLITS) + ROUNDINGS_BESIDE_ROWS
-    lost = 2.0**-126 * (2 * count + count * float(np.abs(x.astype(np.float64)).max(initial=0)) + SPLITS)
+    lost = 2.0**-126 * (4 * count + count * float(np.abs(x.astype(np.float64)).max(initial=0)) + SPLITS)
     return np.asarray(roundings * UNIT / (1 - roundings * UNIT) * size * (1 + 2.0**-20) + lost)
 
 
