@@ -14,12 +14,13 @@ NAMES = (
     "plugin_import",
     "host_machine",
     "host_argmax",
+    "host_checked",
     "host_trellis",
     "trellis_reference",
     "small_subcases",
     "quick_run",
 )
-ONE_CORE = frozenset({"host_argmax", "host_trellis", "small_subcases"})
+ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""
 
 
