@@ -9,7 +9,7 @@ from itertools import count
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
 from mlx_assay.impl.executors.checker.compilation import CheckedLibrary, build
-from mlx_assay.impl.executors.headers import expand, line
+from mlx_assay.impl.executors.headers import INCLUDED, expand, line
 from mlx_assay.impl.executors.raw import RawKernel
 from mlx_assay.impl.executors.rewriting import function_constants, rewrite
 from mlx_assay.impl.executors.stock import function as metal
@@ -61,8 +61,8 @@ class TextLibrary:
     """Kernels of one Metal text, such as a `.metal` file: `names` lists its host names, `function` makes one."""
 
     def __init__(self, text: str) -> None:
-        """`mlx/...` headers are those of the installed MLX."""
-        expanded, self._instances = metal.instances(preprocess(text))
+        """`mlx/...` headers are those of the installed MLX; its utils.h stands before the text."""
+        expanded, self._instances = metal.instances(preprocess(INCLUDED + text))
         self._functions = metal.functions(expanded)
         self._constants = {c.name: c for c in metal.constants(expanded)}
         self._text = _UNINSTANTIATED + metal.instances(text)[0]
