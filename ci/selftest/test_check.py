@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mlx_assay.conformance.checking import gathering
+from mlx_assay.conformance.checking import gathering, request
 from mlx_assay.conformance.checking.report import CheckReport, decode
 from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE
@@ -276,6 +276,26 @@ def test_an_interrupted_check_tells_what_was_found(tmp_path: Path, number: signa
     assert "out-of-bounds" in {finding.kind for finding in report.findings}
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+def test_what_was_told_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = "launch(make('uint i = thread_position_in_grid.x; y[i] = x[i + 1];'))\nopen('found', 'w').close()\n"
+    (tmp_path / "script.py").write_text(f"{KERNEL}{script}import time\ntime.sleep(300)")
+    asked = 0
+
+    def interrupted() -> bool:
+        nonlocal asked
+        asked += 1
+        while not (tmp_path / "found").exists():
+            time.sleep(0.01)
+        # By now all is told, and the first answer let it be read: several lines wait behind the one that was heard.
+        return asked > 1
+
+    report = gathering.gathered(request.asked("script.py"), interrupted=interrupted)
+    assert [problem.what for problem in report.problems] == ["interrupted"]
+    assert "out-of-bounds" in {finding.kind for finding in report.findings}
+    assert (asked, report.exit_code) == (2, EXIT_DIFFERS)
 
 
 def test_a_kernel_that_does_not_compile_is_a_finding_at_its_line(checked: Call, tmp_path: Path) -> None:

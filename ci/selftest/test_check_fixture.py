@@ -151,6 +151,8 @@ def test_kinds_that_the_configuration_ignores(tmp_path: Path) -> None:
     assert found == {"test_race": "PASSED"}
 
 
+# Modules of MLX's models that other tests have loaded remember a machine without Metal; here they play no part.
+@pytest.mark.filterwarnings("ignore::mlx_assay.impl.executors.RememberedNoMetal")
 def test_a_block_fails_where_it_ends(host_metal: Any) -> None:
     def launch() -> mx.array:
         kernel = mx.fast.metal_kernel(name="turned", input_names=["x"], output_names=["y"], source=SOURCE)

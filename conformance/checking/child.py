@@ -104,15 +104,20 @@ class Child:
         return bool(data)
 
     def _lines(self) -> Iterator[Message]:
-        *lines, rest = self._buffer.split(b"\n")
-        self._buffer = bytearray(rest)
-        if max(map(len, (*lines, rest))) > LINE_LIMIT:
-            raise Foul(f"a line of more than {LINE_LIMIT} bytes")
-        for text in lines:
+        """The whole lines of the buffer; one that is not asked for stays in it."""
+        while (end := self._buffer.find(b"\n")) >= 0:
+            self._bounded(end)
+            text = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
             try:
-                yield decode(bytes(text))
+                yield decode(text)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise Foul(f"a line that it never sends ({error})") from None
+        self._bounded(len(self._buffer))
+
+    def _bounded(self, size: int) -> None:
+        if size > LINE_LIMIT:
+            raise Foul(f"a line of more than {LINE_LIMIT} bytes")
 
 
 def _error_output() -> int:

@@ -32,12 +32,15 @@ def settings(asked: Asked, skipped: Collection[str] = ()) -> Settings:
     )
 
 
-def gathered(asked: Asked, say: Callable[[str], object] = lambda text: None) -> CheckReport:
+def gathered(
+    asked: Asked, say: Callable[[str], object] = lambda text: None, interrupted: Callable[[], bool] = lambda: False
+) -> CheckReport:
     """Runs the script to its end, or to the limit; again without them where kernels ended its process.
 
-    TargetRefused: nothing ran. KeyboardInterrupt is a problem of the report.
+    `interrupted` is asked now and then; where it says so the script is ended, which is a problem of the report.
+    TargetRefused: nothing ran.
     """
-    ledger = _run(Ledger(asked), ())
+    ledger = _run(Ledger(asked), (), interrupted)
     for _ in range(MOST_RUNS - 1):
         fatal = set(ledger.fatal)
         if ledger.problems or ledger.ended or not fatal:
@@ -48,26 +51,27 @@ def gathered(asked: Asked, say: Callable[[str], object] = lambda text: None) -> 
         say(f"the script runs again without kernel {', '.join(names)}, which ended its process")
         again = Ledger(asked)
         again.begin = ledger.begin
-        ledger, before = _run(again, fatal), ledger
+        ledger, before = _run(again, fatal, interrupted), ledger
         ledger.absorb(before)
         if ledger.fatal == fatal:
             break
     return ledger.report()
 
 
-def _run(ledger: Ledger, skipped: Collection[str]) -> Ledger:
+def _run(ledger: Ledger, skipped: Collection[str], interrupted: Callable[[], bool]) -> Ledger:
     child = Child(settings(ledger.asked, skipped))
     late = False
     try:
         for message in child.messages():
             if message is not None:
                 ledger.hear(message)
+            if interrupted():
+                ledger.trouble("interrupted", "interrupted")
+                break
             if late := _overdue(ledger):
                 break
     except Foul as error:
         ledger.trouble("channel", f"expected the checker's own messages on its channel but got {error}")
-    except KeyboardInterrupt:
-        ledger.trouble("interrupted", "interrupted")
     finally:
         status = child.end(speak=late)
         with contextlib.suppress(Foul):

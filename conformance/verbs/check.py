@@ -16,7 +16,7 @@ from mlx_assay.conformance.checking.target import NoTarget, Script, target
 from mlx_assay.conformance.commands.checking import STANDARD_OUTPUT
 from mlx_assay.conformance.options import output
 from mlx_assay.conformance.reporting.summary import printable
-from mlx_assay.conformance.verbs.interruption import interruptible
+from mlx_assay.conformance.verbs.interruption import postponed
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -53,8 +53,8 @@ def _show(report: CheckReport, file: TextIO) -> None:
 def _gathered(asked: Asked) -> CheckReport:
     sys.stdout.flush()
     try:
-        with interruptible():
-            return gathered(asked, lambda text: print(f"mlx-assay: {printable(text)}", file=sys.stderr))
+        with postponed() as interrupted:
+            return gathered(asked, lambda text: print(f"mlx-assay: {printable(text)}", file=sys.stderr), interrupted)
     except TargetRefused as error:
         raise Refusal(str(error)) from error
 
