@@ -1,6 +1,7 @@
 """The checker finds each kind of fault at its line, and nothing in kernels without one."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -112,6 +113,18 @@ def lines(finding: Finding) -> tuple[int, ...]:
 def test_fault_is_found_at_its_line(name: str) -> None:
     kind, array, index, where, source = FAULTS[name]
     assert (kind, array, index, where) in [(f.kind, f.array, f.index, lines(f)) for f in found(source)]
+
+
+def test_a_line_of_a_header_of_mlx_is_quoted() -> None:
+    source = f"{THREAD}y[i] = x[i] + elem_to_loc(i + 1, x_shape, x_strides, x_ndim + 3);"
+    places = {f.place for f in found(source) if f.kind is Kind.OUT_OF_BOUNDS and f.array == "x_shape"}
+    name = "mlx/backend/metal/kernels/utils.h"
+    lines = (Path(mx.__file__).parent / "include" / name).read_text().splitlines()
+    assert places
+    for place in places:
+        assert place is not None
+        assert (place.file, place.text) == (name, lines[place.line - 1].strip())
+        assert "shape[" in place.text
 
 
 @pytest.mark.parametrize("name", SOUND)

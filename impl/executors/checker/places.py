@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
+from mlx_assay.impl.executors import headers
 from mlx_assay.impl.executors.checker.finding import Place
 from mlx_assay.impl.executors.toolchain import RUNTIME
 
@@ -108,11 +110,20 @@ class Places:
         return [(file, line) for file, line, _ in self._known]
 
 
+@cache
+def _header(file: str) -> tuple[str, ...]:
+    """The lines of a header that a kernel includes, one of MLX's or another; none where it cannot be read."""
+    try:
+        return tuple((headers.root() / file).read_text(errors="replace").split("\n"))
+    except (OSError, ValueError, headers.HeadersMissing):
+        return ()
+
+
 def places(table: Iterable[tuple[str, int]], texts: dict[str, str]) -> list[Place]:
     """The places of a table; `texts` holds what the author gave as "source" and "header"."""
-    lines = {name: text.split("\n") for name, text in texts.items()}
+    lines = {"": ()} | {name: tuple(text.split("\n")) for name, text in texts.items()}
     found = []
     for file, line in table:
-        own = lines.get(file, [])
+        own = lines[file] if file in lines else _header(file)
         found.append(Place(file, line, own[line - 1].strip() if 0 < line <= len(own) else ""))
     return found
