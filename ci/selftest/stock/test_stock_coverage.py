@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from trials.coverage import kernels, reached_functions, reached_headers
-from trials.gaps import GAPS, gap
-from trials.table import MODULES, every, gate
+from trials.table import every, gate
 
 from mlx_assay.impl.executors import headers
 from mlx_assay.impl.executors.stock.naming import define
@@ -33,12 +32,6 @@ def test_the_documents_name_the_headers_out_of_reach() -> None:
 def test_the_documents_name_the_kernels_that_are_not_launched() -> None:
     missing = {f"{header}: {function}" for header, function in kernels() - reached_functions(every())}
     assert missing == listed("Kernels that are not launched")
-
-
-def test_the_documents_name_the_gaps() -> None:
-    assert listed("Gaps") == set(GAPS)
-    found = [trial for module in MODULES for trial in module.trials() if gap(trial)]
-    assert all(any(re.match(pattern, trial.kernel) for trial in found) for pattern in GAPS)
 
 
 def test_the_gate_reaches_what_the_night_does() -> None:

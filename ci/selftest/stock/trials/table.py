@@ -20,7 +20,6 @@ from trials import (
     rows,
     transforms,
 )  # fmt: skip
-from trials.gaps import gap
 from trials.trial import Trial
 
 MODULES = (
@@ -33,7 +32,7 @@ PLAIN = re.compile(r"bfloat16(?:_t)?|float16(?:_t)?|float32|complex64|bool_|u?in
 
 @cache
 def every() -> tuple[Trial, ...]:
-    return tuple(trial for module in MODULES for trial in module.trials() if gap(trial) is None)
+    return tuple(trial for module in MODULES for trial in module.trials())
 
 
 # Of these each dtype is in the gate.
