@@ -21,7 +21,11 @@ _GENERATED = {"signature", "entry"}
 def _whole(file: str, directory: str) -> str:
     """A file's path as the kernel's own parts have it: `source`, or that of a header that exists."""
     path = Path(directory) / file
-    return str(path) if path.is_file() else file
+    if path.is_file():
+        return str(path)
+    # A precompiled header puts the folder in which it was made before the names of its lines.
+    _, kernels, name = file.rpartition(f"{headers.KERNELS.as_posix()}/")
+    return kernels + name
 
 
 class Places:
