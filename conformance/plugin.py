@@ -35,6 +35,7 @@ class Screen(Protocol):
 SCREEN = pytest.StashKey[Screen]()
 GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 PROPERTY = "mlx_assay"
+CHECK_MARK = "mlx_assay_check"
 WORKER_PROPERTY = "mlx_assay_worker"
 DISTRIBUTION = "mlx_assay_dist"
 CRASHED = "???"
@@ -133,16 +134,26 @@ def host_metal(request: pytest.FixtureRequest) -> Iterator[HostMetal]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fails a test whose kernels have findings; one that fails by itself gets them beside its own failure."""
-    guard = item.stash.get(GUARD, None)
+    """Fails a test whose kernels have findings; one that fails by itself gets them beside its own failure.
+
+    So does a marked test that never asked for host_metal: nothing watched its kernels.
+    """
     try:
         yield
     except BaseException:
+        guard = item.stash.get(GUARD, None)
         if guard and (told := guard.verdict()):
             item.add_report_section("call", "mlx-assay check", told)
         raise
-    if guard:
+    # Not before: a test may ask for its fixtures while it runs.
+    if guard := item.stash.get(GUARD, None):
         guard.judge()
+    elif (mark := item.get_closest_marker(CHECK_MARK)) and mark.kwargs.get("enabled", True):
+        pytest.fail(
+            f"expected a test marked {CHECK_MARK} to use the fixture host_metal but it does not: nothing was checked. "
+            f"Add the fixture, or leave the test out: @pytest.mark.{CHECK_MARK}(enabled=False)",
+            pytrace=False,
+        )
 
 
 def _asked(config: pytest.Config) -> bool:

@@ -61,6 +61,24 @@ def test_its_own_failure(host_metal):
 def test_wrong_word(host_metal):
     pass
 
+@pytest.mark.mlx_assay_check
+def test_fixture_forgotten():
+    pass
+
+@pytest.mark.mlx_assay_check
+def test_fixture_asked_for_late(request):
+    request.getfixturevalue("host_metal")
+    launch("")
+
+@pytest.mark.mlx_assay_check
+@pytest.mark.usefixtures("host_metal")
+def test_fixture_by_mark():
+    launch(SOUND)
+
+@pytest.mark.mlx_assay_check(enabled=False)
+def test_left_out():
+    pass
+
 def test_block(host_metal):
     launch("")
     with host_metal.checked():
@@ -122,12 +140,17 @@ def test_findings_fail_the_test_that_asked_for_the_checker(tmp_path: Path) -> No
         "test_none_of_the_name": "FAILED",
         "test_its_own_failure": "FAILED",
         "test_wrong_word": "ERROR",
+        "test_fixture_forgotten": "FAILED",
+        "test_fixture_asked_for_late": "FAILED",
+        "test_fixture_by_mark": "PASSED",
+        "test_left_out": "PASSED",
         "test_block": "FAILED",
     }
     text = "\n".join(lines)
     number = next(n for n, line in enumerate(TESTS.splitlines(), 1) if "y[i] = held[63 - i];" in line)
     assert text.count(f"test_theirs.py:{number}:10: error: ") >= 3
-    assert text.count("[race]") == 3
+    assert text.count("[race]") == 4
+    assert "to use the fixture host_metal but it does not: nothing was checked" in text
     assert "   12 |   y[i] = held[63 - i];\n      |          ^~~~~~~~~~~~" in text.replace(f"   {number} |", "   12 |")
     assert "no kernel is called other*; launched were turned" in text
     assert "AssertionError: own" in text

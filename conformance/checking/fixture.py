@@ -14,9 +14,8 @@ from mlx_assay.conformance.checking.rendering import rendered
 from mlx_assay.conformance.checking.report import Asked
 from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, SEED, asked
 from mlx_assay.conformance.checking.watch import Watch
+from mlx_assay.conformance.plugin import CHECK_MARK as MARK
 from mlx_assay.impl.executors.observation import observed
-
-MARK = "mlx_assay_check"
 
 
 class Guard:
