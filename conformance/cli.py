@@ -48,6 +48,7 @@ class _Version(argparse.Action):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb and returns its exit code; every refusal is one message on stderr."""
+    _open_closed_streams()
     given, behind = checking.split(sys.argv[1:] if argv is None else list(argv))
     arguments = parser().parse_args(given)
     if behind:
@@ -64,6 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader went away with what it wanted; nothing more can be said to it, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CONFORMS
+
+
+def _open_closed_streams() -> None:
+    """What a shell closed (`>&-`) goes nowhere, lest the next pipe that is opened take its number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 if __name__ == "__main__":

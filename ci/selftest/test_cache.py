@@ -168,8 +168,11 @@ def test_a_limit_that_cannot_be_meant_is_named(given: str, monkeypatch: pytest.M
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cache, "_START", tmp_path / "start")
     monkeypatch.setenv(cache.CACHE_VARIABLE, "here")
-    assert cache.cache_directory() == tmp_path / "here"
+    assert cache.cache_directory() == tmp_path / "start" / "here"
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "there"))
+    assert cache.cache_directory() == tmp_path / "there"
     monkeypatch.delenv(cache.CACHE_VARIABLE)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("HOME", "/home/somebody")
@@ -180,6 +183,15 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert cache.cache_directory() == Path("/home/somebody/.cache/mlx-assay")
     monkeypatch.setattr(sys, "platform", "darwin")
     assert cache.cache_directory() == Path("/home/somebody/Library/Caches/mlx-assay")
+
+
+def test_a_relative_cache_stays_where_the_process_began(tmp_path: Path) -> None:
+    code = "import os; from mlx_assay.impl.executors import cache; os.chdir('/'); print(cache.cache_directory())"
+    variables = os.environ | {cache.CACHE_VARIABLE: "kept"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == str(tmp_path / "kept")
 
 
 def test_without_a_home_a_private_folder_serves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -388,6 +388,30 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        ("script.py >&-", EXIT_CONFORMS, ""),
+        ("script.py <&- >&- 2>&-", EXIT_CONFORMS, ""),
+        ("script.py --json >&-", EXIT_USAGE, "mlx-assay: Expected standard output to be open"),
+    ],
+    ids=["output", "all three", "output that is asked for"],
+)
+def test_closed_streams(tmp_path: Path, command: str, code: int, told: str) -> None:
+    (tmp_path / "script.py").write_text(KERNEL + "launch(sound)")
+    line = f"{sys.executable} -m mlx_assay.conformance.cli check {command}"
+    done = subprocess.run(line, shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr[: len(told) or None]) == (code, told)
+
+
+def test_standard_output_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(KERNEL + "launch(sound)")
+    command = [sys.executable, "-m", "mlx_assay.conformance.cli", "check", "script.py", "--json=/dev/stdout"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    assert decode(done.stdout).verdict == "clean"
+    assert done.stderr.startswith(b"clean")
+
+
 def test_files_are_written_beside_the_text(call: Call, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(KERNEL + "launch(sound)")
     done = call("--json", "found.json", "--sarif", "found.sarif", "script.py")

@@ -20,12 +20,15 @@ from mlx_assay.conformance.verbs.interruption import postponed
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
+_NAMES_OF_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
 
 def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
     """Checks what is asked for and tells of it; returns the exit code.
 
     `json` and `sarif_log` are files to write, "-" for standard output, where the text then goes to standard error.
     """
+    json, sarif_log = _place(json), _place(sarif_log)
     try:
         found = target(asked.target)
     except NoTarget as error:
@@ -41,6 +44,10 @@ def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
     except OSError as error:
         raise Refusal(f"The result cannot be written: {error}", EXIT_INCOMPLETE) from error
     return report.exit_code
+
+
+def _place(text: str | None) -> str | None:
+    return STANDARD_OUTPUT if text in _NAMES_OF_STANDARD_OUTPUT else text
 
 
 def _show(report: CheckReport, file: TextIO) -> None:
@@ -63,6 +70,8 @@ def _check_outputs(json: str | None, sarif_log: str | None, script: str | None) 
     if json is not None and json == sarif_log:
         raise Refusal(f"Expected two places for JSON and SARIF but got {json!r} for both")
     for text in (json, sarif_log):
+        if text == STANDARD_OUTPUT and sys.__stdout__ is None:
+            raise Refusal("Expected standard output to be open for the result but it is closed: name a file")
         if text is None or text == STANDARD_OUTPUT:
             continue
         try:

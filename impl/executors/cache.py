@@ -28,6 +28,17 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SHRINK_EACH = 64
 
 
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        # Removed since; a relative path then fails where it is used.
+        return Path()
+
+
+_START = _working_directory()
+
+
 class CacheError(RuntimeError):
     """There is nowhere to keep compiled kernels, or a setting that cannot be meant."""
 
@@ -41,9 +52,12 @@ class CacheWarning(RuntimeWarning):
 
 
 def cache_directory() -> Path:
-    """$MLX_ASSAY_CACHE, or `mlx-assay` in the platform's cache directory of the user; absolute. CacheError: no home."""
+    """$MLX_ASSAY_CACHE, or `mlx-assay` in the platform's cache directory of the user; absolute. CacheError: no home.
+
+    A relative one counts from where this process was when it loaded this module, wherever it goes afterwards.
+    """
     if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given).expanduser().absolute()
+        return _START / Path(given).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification has relative paths ignored.
     if sys.platform != "darwin" and os.path.isabs(base):
