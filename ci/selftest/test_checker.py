@@ -39,7 +39,7 @@ FAULTS: dict[str, tuple[Kind, str, int | None, tuple[int, ...], str]] = {
         "threadgroup_barrier(mem_flags::mem_none);\ny[i] = x[i];",
     ),
     "divergent simd": (
-        *(Kind.DIVERGENT_SIMD, "", None, (5, 3)),
+        *(Kind.PARTIAL_SIMD, "", None, (3, 5)),
         f"{THREAD}if (i & 1)\ny[i] = simd_sum(x[i]);\nelse\ny[i] = simd_max(x[i]);",
     ),
     "inactive lane": (

@@ -45,8 +45,13 @@ _TEXTS = {
         "Move the barrier out of the branch or loop, so that every thread reaches it equally often.",
     ),
     Kind.DIVERGENT_SIMD: (
-        "Lanes of a simdgroup meet at different simdgroup operations, or some are missing from one",
+        "Lanes are missing from a simdgroup operation that needs all of them: of matrices, or beside a barrier",
         "Move the operation out of the branch, so that every lane of the simdgroup takes part.",
+    ),
+    Kind.PARTIAL_SIMD: (
+        "Lanes are missing from a reduction, a vote or a shuffle, which acts on those that take part",
+        "Nothing, where the others are meant to be left out; else move the operation out of the branch. A lane that is "
+        "read and takes no part is a finding of its own, inactive-lane.",
     ),
     Kind.EXIT_BEFORE_BARRIER: (
         "Threads return before a barrier that the others reach",
@@ -91,6 +96,11 @@ _TEXTS = {
     Kind.DEPENDS_ON_SCHEDULE: (
         "An output differs with the order in which threads run",
         "Look for a race among this kernel's other findings; without one, an atomic's order decides.",
+    ),
+    Kind.ATOMIC_ORDER: (
+        "Elements that atomics alone write differ with the order in which threads run",
+        "Nothing orders atomics, and sums of floats are rounded in their order. Add up within the threadgroup and "
+        "write partial sums, or add integers, where every run has to give the same bits.",
     ),
     Kind.DEPENDS_ON_GARBAGE: (
         "An output differs with what memory held before the launch",

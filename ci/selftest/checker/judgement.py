@@ -6,7 +6,7 @@ from checker.corpus import Kernel, Mark
 
 from mlx_assay.impl.executors.checker.finding import Access, Finding, Kind
 
-_DEPENDENCES = {Kind.DEPENDS_ON_SCHEDULE, Kind.DEPENDS_ON_GARBAGE}
+_DEPENDENCES = {Kind.DEPENDS_ON_SCHEDULE, Kind.DEPENDS_ON_GARBAGE, Kind.ATOMIC_ORDER}
 _ORDERLESS = {
     *(Kind.RACE, Kind.SIMDGROUP_RACE, Kind.THREADGROUP_RACE, Kind.BARRIER_FLAGS),
     *(Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD),

@@ -19,6 +19,9 @@ ORDERED = re.compile(
     rf"air\.(?:{_SCOPE}_(?:prefix_\w+_)?(?:sum|product)\.b?f\d+|simdgroup_matrix_8x8_multiply.*|dot\..*)"
 )
 
+# As in runtime/launch.h.
+_FOR_BRANCHES, _NEEDS_ALL = 1 << 31, 1 << 30
+
 
 class Collective:
     """Writes a collective's definition: `(name, result, parameters) -> text`, or None for a name that is none."""
@@ -50,7 +53,10 @@ class Collective:
     def _take(self, code: Assembly, lane: str, type_: str, at: int = 0) -> str:
         return code.value(f"load {type_}, ptr {code.field(lane, self._layout.result + at)}, align 1")
 
-    def _run(self, code: Assembly, complete: str) -> None:
+    def _run(self, code: Assembly, complete: str, argument: int | None = 0) -> None:
+        """`argument`: None where it is left already."""
+        if argument is not None:
+            self._leave(code, self._lane(code), self._layout.argument, "i32", str(argument))
         symbol = f"assay_air_{complete}"
         code.needs.add(f"declare void @{symbol}(ptr, i32)")
         code.call("void", "assay_simdgroup", "i32 %site", f"ptr @{symbol}")
@@ -86,7 +92,7 @@ class Collective:
         if len(parameters) > 1:
             argument = code.value(f"zext {parameters[1]} %a1 to i32")
             self._leave(code, lane, self._layout.argument, "i32", argument)
-        self._run(code, f"{operation}_{type_.bytes}")
+        self._run(code, f"{operation}_{type_.bytes}", 0 if len(parameters) == 1 else None)
         return code.returns(self._take(code, lane, result))
 
     def _fill(self, code: Assembly, found: re.Match[str], result: str, parameters: list[str]) -> str:
@@ -98,14 +104,14 @@ class Collective:
         delta, modulo = code.value("zext i16 %a2 to i32"), code.value("zext i16 %a3 to i32")
         high = code.value(f"shl i32 {modulo}, 16")
         self._leave(code, lane, self._layout.argument, "i32", code.value(f"or i32 {delta}, {high}"))
-        self._run(code, f"{found[1]}_{type_.bytes}")
+        self._run(code, f"{found[1]}_{type_.bytes}", None)
         return code.returns(self._take(code, lane, result))
 
     def _vote(self, code: Assembly, found: re.Match[str], result: str, parameters: list[str]) -> str:
         lane = self._lane(code)
         vote = code.value(f"zext {parameters[0]} %a0 to i64") if parameters else "1"
         self._leave(code, lane, self._layout.value, "i64", vote)
-        self._run(code, "vote")
+        self._run(code, "vote", _FOR_BRANCHES if found[1] == "active_threads_mask" else 0)
         yes = self._take(code, lane, "i64")
         if found[1] in {"ballot", "active_threads_mask"}:
             return code.returns(yes)
@@ -133,7 +139,7 @@ class Collective:
         for share, at in zip(shares, (layout.value, layout.value + 8, layout.fill), strict=True):
             for i in (0, 1):
                 self._leave(code, lane, at + 4 * i, "float", share[i])
-        self._run(code, "multiply_accumulate")
+        self._run(code, "multiply_accumulate", _NEEDS_ALL)
         made, out = parse(result), "poison"
         assert made is not None
         for i in (0, 1):
@@ -171,7 +177,7 @@ class Collective:
     def _place(self, code: Assembly) -> tuple[str, str]:
         """The row and the first column of a lane's share: MLX's layout (steel/gemm/mma.h)."""
         lane = self._lane(code)
-        self._run(code, "index")
+        self._run(code, "index", _NEEDS_ALL)
         number = self._take(code, lane, "i64")
         quad = code.value(f"lshr i64 {number}, 2")
         half = code.value(f"and i64 {code.value(f'lshr i64 {number}, 1')}, 3")

@@ -8,6 +8,7 @@ import numpy as np
 from mlx_assay.impl.executors.checker.finding import Finding, Kind, Place
 from mlx_assay.impl.executors.checker.request import GARBAGE, Condition
 from mlx_assay.impl.executors.checker.run import Argument, Mask, Result, Work, run, unwritten
+from mlx_assay.impl.executors.launch import DEFAULT_POISON
 
 Elements = np.ndarray[tuple[int], np.dtype[np.int64]]
 Runs = list[tuple[Condition, Result]]
@@ -35,7 +36,8 @@ def _pair(finding: Finding) -> object:
 def _harmless(work: Work, runs: Runs) -> set[Place]:
     """Where lanes that are not there were read, and no output depends on what they left."""
     met: dict[int, tuple[Place, Condition, Result]] = {}
-    for condition, result in runs:
+    # Where the other places leave a NaN, it may swallow what this one leaves.
+    for condition, result in sorted(runs, key=lambda each: each[0].poison == DEFAULT_POISON):
         for site, place in result.inactive.items():
             met.setdefault(site, (place, condition, result))
     found = set()
@@ -75,11 +77,14 @@ def compared(work: Work, runs: Runs) -> Iterator[Finding]:
         yield from _unwritten(work, argument, base.schedule, first, index)
         for condition, other in ended[1:]:
             if condition.schedule == base.schedule:
-                yield from _depends(work, argument, Kind.DEPENDS_ON_GARBAGE, base.schedule, first, other, index)
+                differing = _differing(first, other, index)
+                yield from _depends(work, argument, Kind.DEPENDS_ON_GARBAGE, base.schedule, differing)
                 continue
             alike = (r for c, r in ended if c.schedule == base.schedule and c.poison == condition.poison)
             if (same := next(alike, None)) is not None:
-                yield from _depends(work, argument, Kind.DEPENDS_ON_SCHEDULE, condition.schedule, same, other, index)
+                differing, atomic = _differing(same, other, index), _by_atomics(same, other, index)
+                yield from _depends(work, argument, Kind.DEPENDS_ON_SCHEDULE, condition.schedule, differing & ~atomic)
+                yield from _depends(work, argument, Kind.ATOMIC_ORDER, condition.schedule, differing & atomic)
 
 
 def _unwritten(work: Work, argument: Argument, schedule: str, result: Result, index: int) -> Iterator[Finding]:
@@ -105,10 +110,16 @@ def never_written(kernel: str, argument: Argument, count: int, first: int, sched
     )
 
 
-def _depends(
-    work: Work, argument: Argument, kind: Kind, schedule: str, a: Result, b: Result, index: int
-) -> Iterator[Finding]:
-    differing = _elements(_differing(a, b, index), argument.element)
+def _by_atomics(a: Result, b: Result, index: int) -> Mask:
+    """Which bytes of an output atomics alone have written in both runs."""
+    one, other = a.atomic[index], b.atomic[index]
+    if one is None or other is None:
+        return np.zeros(len(a.outputs[index]), np.bool_)
+    return one & other
+
+
+def _depends(work: Work, argument: Argument, kind: Kind, schedule: str, bytes_: Mask) -> Iterator[Finding]:
+    differing = _elements(bytes_, argument.element)
     if not differing.size:
         return
     at = int(differing[0])
@@ -117,11 +128,12 @@ def _depends(
         if kind is Kind.DEPENDS_ON_GARBAGE
         else f"between the order in which threads run by default and {schedule}"
     )
+    nature = ": atomics alone write it, and nothing orders them" if kind is Kind.ATOMIC_ORDER else ""
     yield Finding(
         kind,
         work.kernel,
         f"{differing.size} of {argument.size // argument.element} elements of {argument.name} differ {cause}, "
-        f"the first is {argument.name}[{at}]",
+        f"the first is {argument.name}[{at}]{nature}",
         (),
         argument.name,
         "device",

@@ -22,7 +22,8 @@ class Kind(StrEnum):
     SAME_VALUE_WRITE = "same-value-write"  # a race whose writers write the bits that stand there
     BARRIER_FLAGS = "barrier-flags"  # a barrier lies between, and its flags do not name this memory
     DIVERGENT_BARRIER = "divergent-barrier"
-    DIVERGENT_SIMD = "divergent-simd"
+    DIVERGENT_SIMD = "divergent-simd"  # of an operation that needs every lane
+    PARTIAL_SIMD = "partial-simd"  # of one that is defined over the lanes that take part
     EXIT_BEFORE_BARRIER = "exit-before-barrier"
     OUT_OF_BOUNDS = "out-of-bounds"
     WRITE_TO_INPUT = "write-to-input"
@@ -34,6 +35,7 @@ class Kind(StrEnum):
     THREADS = "too-many-threads"  # more than 1,024 in a threadgroup
     UNWRITTEN = "unwritten-output"
     DEPENDS_ON_SCHEDULE = "depends-on-schedule"
+    ATOMIC_ORDER = "atomic-order"  # the same, where atomics alone write what differs
     DEPENDS_ON_GARBAGE = "depends-on-garbage"
     HANG = "hang"
     CRASH = "crash"
@@ -41,7 +43,9 @@ class Kind(StrEnum):
 
 SEVERITY = dict.fromkeys(Kind, Severity.ERROR) | {
     Kind.SAME_VALUE_WRITE: Severity.NOTE,
+    Kind.PARTIAL_SIMD: Severity.WARNING,
     Kind.EXIT_BEFORE_BARRIER: Severity.WARNING,
+    Kind.ATOMIC_ORDER: Severity.WARNING,
 }
 
 

@@ -30,12 +30,14 @@ KINDS = (
     Kind.SHIFT,
     Kind.HANG,
     Kind.WRITE_TO_INPUT,
+    Kind.PARTIAL_SIMD,
 )
 HOW = ("read", "write", "atomic read", "atomic write", *("atomic read-modify-write",) * 4)
 _PAIRS = {Kind.RACE, Kind.SIMDGROUP_RACE, Kind.THREADGROUP_RACE, Kind.SAME_VALUE_WRITE, Kind.BARRIER_FLAGS}
 _MEETING = {
     Kind.DIVERGENT_BARRIER: "barrier",
     Kind.DIVERGENT_SIMD: "simdgroup operation",
+    Kind.PARTIAL_SIMD: "simdgroup operation",
     Kind.EXIT_BEFORE_BARRIER: "barrier",
     Kind.INACTIVE_LANE: "simdgroup operation",
     Kind.SHIFT: "shift",
@@ -114,7 +116,7 @@ class Reader:
             accesses.append(self._access(HOW[e.other_how & 7], e.other_site, e.other_thread, e.other_threadgroup))
         elif kind is Kind.EXIT_BEFORE_BARRIER and e.other_site:
             accesses.append(self._access("return", e.other_site, e.other_thread, e.threadgroup))
-        elif kind in (Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD) and e.other_site:
+        elif kind in (Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD, Kind.PARTIAL_SIMD) and e.other_site:
             accesses.append(self._access("waits", e.other_site, e.other_thread, e.threadgroup))
         if kind is Kind.BARRIER_FLAGS:
             barrier = self.places[e.barrier_site]
@@ -175,7 +177,9 @@ class Reader:
         if kind is Kind.DIVERGENT_BARRIER:
             return "threads of one threadgroup wait at different barriers"
         if kind is Kind.DIVERGENT_SIMD:
-            return "only some lanes of a simdgroup reach an operation while others wait elsewhere"
+            return "only some lanes of a simdgroup reach an operation that needs all of them"
+        if kind is Kind.PARTIAL_SIMD:
+            return "only some lanes of a simdgroup reach an operation, which acts on those alone"
         if kind is Kind.EXIT_BEFORE_BARRIER:
             return "threads have returned before a barrier that others reach"
         if kind is Kind.INACTIVE_LANE:

@@ -14,7 +14,7 @@ _ARRAY_SHIFT = 24
 # Of the addresses around a device array. With the first, 32 bits of index over elements of 16 bytes stay within them.
 _BUFFER_SHIFTS = (37, 34)
 _PAGE = 16 * 1024
-_CELL_BYTES = 40
+CELL_BYTES = 40
 NO_REGION, INPUT, OUTPUT, ARRAY = range(4)
 
 
@@ -86,7 +86,7 @@ class Space:
             ctypes.memmove(span.begin, span.source, span.bytes)
         if span.kind == INPUT:
             return
-        for name, size in (("cells", (span.bytes // span.unit + 2) * _CELL_BYTES), ("marks", span.bytes)):
+        for name, size in (("cells", (span.bytes // span.unit + 2) * CELL_BYTES), ("marks", span.bytes)):
             if name == "cells" or not span.known:
                 taken = self._shadow(size)
                 setattr(span, name, taken[0])

@@ -40,6 +40,7 @@ class _Region(ctypes.Structure):
         ("unit_shift", ctypes.c_uint32),
         ("cells", ctypes.c_void_p),
         ("known", ctypes.c_void_p),
+        ("atomics", ctypes.c_uint64),
     )
 
 
@@ -116,6 +117,10 @@ class Request:
         self.check.began = ctypes.addressof(self._clocks)
         self.check.released = ctypes.addressof(self._clocks) + 4 * (groups + 1)
         self.check.nanoseconds = int(condition.seconds * 1e9)
+
+    def atomic(self, number: int) -> bool:
+        """Whether an atomic has written to the device array of this number."""
+        return bool(self.check.region[number].atomics)
 
     def events(self) -> list[Event]:
         """What was found."""

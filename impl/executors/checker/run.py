@@ -54,10 +54,14 @@ class Work:
 
 @dataclass
 class Result:
-    """What a run left: the bytes of each output, which of them were written, and what was found."""
+    """What a run left: the bytes of each output, which of them were written, and what was found.
+
+    `atomic`: the bytes that atomics alone have written; None: no atomic has written to this output.
+    """
 
     outputs: list[bytes]
     written: list[bytes | None]
+    atomic: list[Mask | None]
     findings: list[Finding]
     inactive: dict[int, Place]  # where a lane that is not there was read, by the runtime's number
     ended: bool
@@ -104,9 +108,11 @@ def run(work: Work, condition: Condition) -> Result:
         reader = Reader(work, spans, condition.schedule)
         findings, inactive = reader.findings(asked), reader.inactive(asked)
         outputs = [s for s in devices if s.kind == memory.OUTPUT]
+        atomic = [_atomic(s) if asked.atomic(n) else None for n, s in enumerate(devices) if s.kind == memory.OUTPUT]
         return Result(
             [ctypes.string_at(s.begin, s.bytes) for s in outputs],
             [ctypes.string_at(s.marks, s.bytes) if s.marks else None for s in outputs],
+            atomic,
             findings,
             inactive,
             not fault,
@@ -115,6 +121,14 @@ def run(work: Work, condition: Condition) -> Result:
         for span in spans:
             space.release(span)
         memory.give_space(space)
+
+
+def _atomic(span: Span) -> Mask:
+    """Which bytes of an output no plain write has touched; its shadow tells, of which a cell begins with that write."""
+    cells = -(-span.bytes // span.unit)
+    shadow = np.frombuffer(ctypes.string_at(span.cells, cells * memory.CELL_BYTES), np.uint32).reshape(cells, -1)
+    mask: Mask = np.repeat(shadow[:, 0] == 0, span.unit)[: span.bytes]
+    return mask
 
 
 def unwritten(result: Result, index: int) -> Mask:

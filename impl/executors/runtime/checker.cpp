@@ -315,7 +315,8 @@ static void* nowhere(Check* c) {
   return c->scratch;
 }
 
-static void atomics(Check* c, u32 how) {
+static void atomics(Check* c, Region& r, u32 how) {
+  if (how & kWrite) r.atomics = 1;
   if ((how & kWrite) && c->fenced) c->released[c->order] = c->clock;
   c->acquiring = 1;
 }
@@ -354,7 +355,7 @@ void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
     found_at(c, kOutOfBounds, now, at);
     return size <= kScratch ? nowhere(c) : pointer;
   }
-  const Region& r = c->region[now.region];
+  Region& r = c->region[now.region];
   const u64 offset = at - r.begin, align = how_align >> 8;
   if (offset >= r.bytes || size > r.bytes - offset) {
     found_at(c, kOutOfBounds, now, offset);
@@ -369,7 +370,7 @@ void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
     found_at(c, kWriteToInput, now, offset);
     return size <= kScratch ? nowhere(c) : pointer;
   }
-  if (now.how & kAtomic) atomics(c, now.how);
+  if (now.how & kAtomic) atomics(c, r, now.how);
   shadow(c, now);
   return pointer;
 }

@@ -25,6 +25,7 @@ struct Region {
   u32 kind, unit_shift;
   Cell* cells;
   unsigned char* known;  // of each byte: whether it was written; null: the whole array was
+  u64 atomics;           // whether an atomic has written to it
 };
 
 // Device arrays take the first places, threadgroup arrays the others. Every array lies in a span of addresses of its own,
@@ -47,7 +48,8 @@ enum EventKind : u32 {
   kInactiveLane,
   kShift,
   kHang,
-  kWriteToInput
+  kWriteToInput,
+  kSimdgroupPartial
 };
 
 // An update reads what it then writes.

@@ -145,24 +145,28 @@ static void complete(Engine* e, Simdgroup* s, u32 leader, u32 mask) {
 }
 
 // Lanes that wait elsewhere make an operation divergent, and so do those that have passed it by and come to the end of the
-// kernel; lanes that have returned early do not.
+// kernel; lanes that have returned early do not. Most operations are those of the lanes that are there.
 static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mask) {
   const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask, gone = s->exited & ~s->early;
-  if (!(elsewhere | gone) || s->lane[leader].argument == kForBranches || (!elsewhere && e->check->diverged)) return;
-  e->check->diverged = 1;
+  const u32 argument = s->lane[leader].argument;
+  if (!(elsewhere | gone) || argument == kForBranches || (!elsewhere && e->check->diverged)) return;
+  const bool partial = s->complete[leader] != meet && !(argument & kNeedsAll);
+  if (!partial) e->check->diverged = 1;
   const u32 other = static_cast<u32>(__builtin_ctz(elsewhere ? elsewhere : gone));
   const bool waits = (s->waiting >> other) & 1u;
   const bool barriers = s->complete[leader] == meet && !(waits && s->complete[other] != meet);
   const int site = waits ? s->lane[other].site : elsewhere ? e->barrier_site : 0;
-  check_report(e->check, barriers ? kBarrierDiverges : kSimdgroupDiverges, static_cast<u32>(s->lane[leader].site),
-               static_cast<u32>(site), e->current * kLanes + leader, e->current * kLanes + other);
+  check_report(e->check, barriers ? kBarrierDiverges : partial ? kSimdgroupPartial : kSimdgroupDiverges,
+               static_cast<u32>(s->lane[leader].site), static_cast<u32>(site), e->current * kLanes + leader,
+               e->current * kLanes + other);
 }
 
-// Lanes that wait at one call of one operation, beginning with the lowest, go on without the others, which sit at a
-// barrier or at another call and cannot come.
+// Lanes that wait at one call of one operation go on without the others, which sit at a barrier or at another call and
+// cannot come. Those who wait at the first line come first: who has left a branch waits for who is in it, as on a GPU.
 static void resolve_divergence(Engine* e, Simdgroup* s) {
-  const u32 leader = static_cast<u32>(__builtin_ctz(s->waiting));
-  u32 mask = 0;
+  u32 leader = static_cast<u32>(__builtin_ctz(s->waiting)), mask = 0;
+  for (u32 w = s->waiting; w; w &= w - 1)
+    if (s->lane[__builtin_ctz(w)].site < s->lane[leader].site) leader = static_cast<u32>(__builtin_ctz(w));
   for (u32 w = s->waiting; w; w &= w - 1) {
     const u32 i = static_cast<u32>(__builtin_ctz(w));
     if (s->lane[i].site == s->lane[leader].site && s->complete[i] == s->complete[leader]) mask |= 1u << i;

@@ -9,6 +9,11 @@ namespace assay {
 METAL_FUNC uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
 METAL_FUNC uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
 
+METAL_FUNC void gather(int site, void (*complete)(Lane*, uint)) {
+  assay_lane()->argument = kNeedsAll;
+  assay_simdgroup(site, complete);
+}
+
 // value holds a lane's shares of A and B, fill that of C. Terms are added by ascending column of A with fused steps, in
 // f32 and rounded once at the end; the order of a GPU is not known.
 inline void multiply_accumulate(Lane* lanes, uint) {
@@ -64,7 +69,7 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_load(thread simdgroup_matrix<T, C, R>& m, const space T* from, ulong row_stride = C,   \
                                  ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                         \
-    assay_simdgroup(site, &assay::meet);                                                                           \
+    assay::gather(site, &assay::meet);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
     T v[2];                                                                                                        \
     for (ulong i = 0; i < 2; i++) {                                                                                \
@@ -76,7 +81,7 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_store(simdgroup_matrix<T, C, R> m, space T* to, ulong row_stride = C,                  \
                                   ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                        \
-    assay_simdgroup(site, &assay::meet);                                                                           \
+    assay::gather(site, &assay::meet);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
     for (ulong i = 0; i < 2; i++) {                                                                                \
       const ulong x = transposed ? row : column + i, y = transposed ? column + i : row;                            \
@@ -107,7 +112,7 @@ METAL_FUNC void simdgroup_multiply_accumulate(thread simdgroup_matrix<D, 8, 8>& 
   shares[2] = float(b.elements[0]), shares[3] = float(b.elements[1]);
   float* addend = (float*)lane->fill;
   addend[0] = float(c.elements[0]), addend[1] = float(c.elements[1]);
-  assay_simdgroup(site, &assay::multiply_accumulate);
+  assay::gather(site, &assay::multiply_accumulate);
   const float* sum = (const float*)lane->result;
   d.elements = make_vec<D, 2>(D(sum[0]), D(sum[1]));
 }
