@@ -65,11 +65,17 @@ def type_name(dtype: Any) -> str:
 def _template_value(name: str, value: object) -> TemplateValue:
     if isinstance(value, bool):
         return TemplateValue(name, "bool", str(int(value)))
-    if isinstance(value, int):
+    if isinstance(value, int) and -(2**31) <= value < 2**31:
         return TemplateValue(name, "int", str(value))
     if isinstance(value, mx.Dtype):
         return TemplateValue(name, "typename", type_name(value))
     raise ValueError("[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`.")
+
+
+def _evaluated(value: float, dtype: Any) -> mx.array:
+    array = mx.array(value, dtype)
+    mx.eval(array)
+    return array
 
 
 def _check_size(name: str, actual: int, expected: int) -> None:
@@ -152,10 +158,14 @@ class HostKernel:
     def _output(self, shape: Sequence[int], dtype: Any, init_value: float | None, poison: int) -> mx.array:
         numpy_type = _NUMPY.get(dtype)
         if numpy_type is None:
-            raise RuntimeError(f"[metal_kernel] an output of {dtype} is not known to Metal")
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} has an output of {dtype}, which Metal does not know: "
+                "use float32."
+            )
         if init_value is not None:
-            with np.errstate(all="ignore"):
-                return mx.array(np.full(shape, init_value, numpy_type))
+            # MLX's own conversion, which C++ leaves open beyond a dtype's range.
+            value = np.frombuffer(launch.contents(_evaluated(init_value, dtype)), numpy_type)[0]
+            return mx.array(np.full(shape, value, numpy_type))
         count = 1
         for n in shape:
             count *= n

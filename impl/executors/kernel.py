@@ -5,12 +5,12 @@ from typing import Any
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import choice, observation
+from mlx_assay.impl.executors import arguments, choice, observation
 from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 from mlx_assay.impl.executors.metal import MetalKernel
 from mlx_assay.impl.executors.signature import Definition
-from mlx_assay.impl.executors.trace import tracing
+from mlx_assay.impl.executors.trace import tracing, without_derivative
 
 MATH_MODES = ("safe", "relaxed", "fast")
 
@@ -41,14 +41,18 @@ class Kernel:
     ) -> list[mx.array]:
         """Runs the kernel: arguments, results and errors are those of mx.fast.metal_kernel's kernel.
 
-        On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning; mx.grad takes its
-        results for constants.
+        On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning.
+        TypeError, ValueError: arguments that MLX refuses; a gradient or tangent that is asked through the kernel.
         RuntimeError: the kernel does not compile, faults, or is called inside a trace on host.
         """
-        arrays = [a if isinstance(a, mx.array) else mx.array(a) for a in inputs]
+        arrays = arguments.arrays(inputs)
+        output_shapes, output_dtypes = arguments.shapes(output_shapes), arguments.dtypes(output_dtypes)
+        grid, threadgroup = arguments.axes("grid", grid), arguments.axes("threadgroup", threadgroup)
+        template, init_value = arguments.template(template), arguments.number("init_value", init_value)
+        arguments.check_way(verbose, stream)
         if choice.current() == "metal":
             return self._on_metal()(
-                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose),
+                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose),
                 choice.current_poison(),
                 stream,
             )
@@ -61,11 +65,11 @@ class Kernel:
         poison = DEFAULT_POISON if (chosen := choice.current_poison()) is None else chosen
         launch = observation.Launch(
             run=lambda: self._host(
-                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template or (), init_value, verbose), poison
+                *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose), poison
             ),
             skip=lambda: self._host.untouched(output_shapes, output_dtypes, init_value, poison),
         )
-        return observation.launched(self.definition, launch)
+        return without_derivative(arrays, observation.launched(self.definition, launch))
 
     def _on_metal(self) -> MetalKernel:
         if self._metal is None:
@@ -101,15 +105,21 @@ def metal_kernel(
 
     Which executor runs it is decided at each call. On host the math_mode decides what the plain names of functions
     mean, and nothing else: docs/language.md.
-    ValueError: no output, or an unknown compile option.
+    TypeError: arguments of types that MLX refuses. ValueError: no output, or an unknown compile option.
     """
+    arguments.check_texts(name=name, source=source, header=header)
+    arguments.check_truths(ensure_row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs)
+    input_names, output_names = (
+        arguments.names("input_names", input_names),
+        arguments.names("output_names", output_names),
+    )
     if not output_names:
         raise ValueError("[metal_kernel] Must specify at least one output.")
     return Kernel(
         Definition(
             name,
-            tuple(input_names),
-            tuple(output_names),
+            input_names,
+            output_names,
             source,
             header,
             ensure_row_contiguous,

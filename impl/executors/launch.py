@@ -4,12 +4,12 @@ import ctypes
 from collections.abc import Sequence
 
 from mlx_assay.impl.executors import crew, fidelity
+from mlx_assay.impl.executors.arguments import axes
 from mlx_assay.impl.executors.guard import STRAY, Guard
 from mlx_assay.impl.executors.objects import Library
 
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_THREADGROUP_BYTES = 32 * 1024
-MAX_AXIS = 2**31 - 1
 
 # A NaN in f16, bfloat and f32 alike.
 DEFAULT_POISON = 0xFFDEFFDE
@@ -103,12 +103,8 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
     TypeError: not three integers of MLX's range (an axis has at most 2**31 - 1 threads).
     ValueError: a negative axis, an empty threadgroup, or more than 1,024 threads in one.
     """
+    grid, threadgroup = axes("grid", grid), axes("threadgroup", threadgroup)
     for name, value in (("grid", grid), ("threadgroup", threadgroup)):
-        if len(value) != 3 or not all(isinstance(n, int) and abs(n) <= MAX_AXIS for n in value):
-            raise TypeError(
-                f"[metal_kernel] Expected `{name}` to be 3 integers of at most {MAX_AXIS} but got {tuple(value)}: "
-                "split the work over more axes."
-            )
         if min(value) < 0:
             raise ValueError(f"[metal_kernel] Expected `{name}` to be without negative numbers but got {tuple(value)}.")
     threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
@@ -119,7 +115,7 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
         )
     if threads == 0:
         raise ValueError(f"[metal_kernel] Expected `threadgroup` to hold a thread but got {tuple(threadgroup)}.")
-    return tuple(grid), tuple(min(t, g) for t, g in zip(threadgroup, grid, strict=True))
+    return grid, tuple(min(t, g) for t, g in zip(threadgroup, grid, strict=True))
 
 
 def prepare(

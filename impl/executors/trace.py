@@ -1,6 +1,8 @@
 """Whether arrays belong to a transformation's trace, where a CPU cannot be called back."""
 
 import io
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import mlx.core as mx
 
@@ -29,3 +31,26 @@ def shapeless_tracing() -> bool:
     graph = io.StringIO()
     mx.export_to_dot(graph, *mx.broadcast_arrays(a, b))
     return "Broadcast" in graph.getvalue()
+
+
+def _refusing(transformation: str) -> Callable[..., NoReturn]:
+    def refuse(*arguments: Any) -> NoReturn:
+        raise ValueError(f"[Primitive::{transformation}] Not implemented for CustomKernel.")
+
+    return refuse
+
+
+def without_derivative(inputs: Sequence[mx.array], outputs: list[mx.array]) -> list[mx.array]:
+    """The outputs as functions of the inputs that have no derivative, as those of MLX's custom kernels.
+
+    ValueError, where a gradient or a tangent is asked through them: MLX's own. Without it they would be constants, and
+    gradients silently zero.
+    """
+    if not inputs:
+        return outputs
+    function: Any = mx.custom_function(lambda *_: outputs)
+    function.vjp(_refusing("vjp"))
+    function.jvp(_refusing("jvp"))
+    made: list[mx.array] = function(*inputs)
+    mx.eval(*made)
+    return made
