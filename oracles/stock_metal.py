@@ -1,8 +1,9 @@
 """MLX's Metal kernels as Apple's compiler made them, run on this machine: what a GPU would answer, as far as is known.
 
-The kernels are those of the installed release, from the macOS wheel of `mlx-metal` (docs/apple-kernels.md), launched as
-MLX launches them for the shape. They share the host executor's runtime, so on that executor this oracle stands beside
-others and never alone. What exp, log and tanh give is this machine's C library's, and such results are bounded.
+The kernels are those of the installed release or of another that is named, from the macOS wheel of `mlx-metal`
+(docs/apple-kernels.md), launched as MLX launches them for the shape. They share the host executor's runtime, so on that
+executor this oracle stands beside others and never alone. What exp, log and tanh give is this machine's C library's,
+and such results are bounded.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @cache
-def library() -> AppleLibrary:
-    """The kernels of the installed release; fetched once. ImportError: llvmlite is absent, or no wheel can be had."""
+def library(release: str | None = None) -> AppleLibrary:
+    """The kernels of a release of MLX, the installed one for None; fetched once.
+
+    ImportError: llvmlite is absent, or no wheel can be had.
+    """
     from mlx_assay.impl.executors import apple
     from mlx_assay.impl.executors.apple.wheel import WheelError
 
     try:
-        return apple.load(installed("mlx"))
+        return apple.load(release or installed("mlx"))
     except (WheelError, ValueError, OSError) as error:
         raise ImportError(str(error)) from error
 
@@ -42,23 +46,24 @@ def version() -> str:
     return f"{installed('mlx')} bitcode"
 
 
-def logsumexp(logits: np.ndarray) -> np.ndarray:
+def logsumexp(logits: np.ndarray, release: str | None = None) -> np.ndarray:
     """[..., 1] of logits [..., V] in their dtype; its exp and log are this machine's."""
     from mlx_assay.impl.executors.stock import dispatch
 
-    return dispatch.logsumexp(library(), np.ascontiguousarray(logits))
+    return dispatch.logsumexp(library(release), np.ascontiguousarray(logits))
 
 
-def argmax_given(logits: np.ndarray, lse: np.ndarray) -> np.ndarray:
+def argmax_given(logits: np.ndarray, lse: np.ndarray, release: str | None = None) -> np.ndarray:
     """uint32 [...]: the id of the largest of logits [..., V] - lse [..., 1]; logits are converted to lse's dtype."""
     from mlx_assay.impl.executors.stock import dispatch
 
     given = np.ascontiguousarray(logits.astype(lse.dtype))
     lowered = np.ascontiguousarray(np.broadcast_to(lse, given.shape))
-    return dispatch.argmax(library(), dispatch.binary(library(), "Subtract", given, lowered))
+    kernels = library(release)
+    return dispatch.argmax(kernels, dispatch.binary(kernels, "Subtract", given, lowered))
 
 
-def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray) -> np.ndarray:
+def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray, release: str | None = None) -> np.ndarray:
     """logits [..., V] plus 0 where bit (id & 31) of word id >> 5 is set, plus -inf elsewhere; missing words reject."""
     from mlx_assay.impl.executors.stock import dispatch
 
@@ -69,25 +74,27 @@ def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray) -> np.ndarray:
     allowed = (words[ids >> 5] >> (ids & 31).astype(np.uint32)) & 1
     addend = np.where(allowed, 0.0, -np.inf).astype(logits.dtype)
     added = np.ascontiguousarray(np.broadcast_to(addend, logits.shape))
-    return dispatch.binary(library(), "Add", np.ascontiguousarray(logits), added)
+    return dispatch.binary(library(release), "Add", np.ascontiguousarray(logits), added)
 
 
-def logit_softcap(x: np.ndarray, cap: float) -> np.ndarray:
+def logit_softcap(x: np.ndarray, cap: float, release: str | None = None) -> np.ndarray:
     """tanh(x / cap) * cap as three kernels, each rounded to x's dtype; the tanh is this machine's, in float32."""
     from mlx_assay.impl.executors.stock import dispatch
 
-    scalar = np.asarray(np.float32(cap)).astype(x.dtype).reshape(1)
+    with np.errstate(all="ignore"):
+        scalar = np.asarray(np.float32(cap)).astype(x.dtype).reshape(1)
     flat = np.ascontiguousarray(x).reshape(-1)
-    quotient = dispatch.binary(library(), "Divide", flat, scalar)
-    capped = dispatch.binary(library(), "Multiply", dispatch.unary(library(), "Tanh", quotient), scalar)
+    kernels = library(release)
+    quotient = dispatch.binary(kernels, "Divide", flat, scalar)
+    capped = dispatch.binary(kernels, "Multiply", dispatch.unary(kernels, "Tanh", quotient), scalar)
     return capped.reshape(x.shape)
 
 
-def column_sum(partials: np.ndarray) -> np.ndarray:
+def column_sum(partials: np.ndarray, release: str | None = None) -> np.ndarray:
     """[C]: the sum of the rows of partials [R, C], in their dtype and in MLX's order for the shape."""
     from mlx_assay.impl.executors.stock import reduction
 
-    total: np.ndarray = reduction.reduce_columns(library(), np.ascontiguousarray(partials)[None])[0]
+    total: np.ndarray = reduction.reduce_columns(library(release), np.ascontiguousarray(partials)[None])[0]
     return total
 
 

@@ -89,6 +89,14 @@ RULES = (
         "Metal Shading Language Specification, 7.5",
     ),
     Rule(10, "x of size 0 and 0-d x are fine; a cap that is an array raises TypeError.", "this project"),
+    Rule(
+        11,
+        "A compiled graph has the float32 nearest to a cap's first 7 digits, so that rule 3 holds for caps alone that "
+        "these digits give.",
+        "ml-explore/mlx#4503",
+        until="0.32.2",
+    ),
+    Rule(12, "A compiled graph has the cap's own float32.", "ml-explore/mlx#4503", since="0.32.3"),
 )
 
 
