@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
 
 from mlx_assay.conformance.checking.child import Child, signal_name
 from mlx_assay.conformance.checking.ledger import Ledger
-from mlx_assay.conformance.checking.protocol import Foul, Settings
+from mlx_assay.conformance.checking.offspring import TOLD
+from mlx_assay.conformance.checking.protocol import LINE_LIMIT, Foul, Settings, decode
 from mlx_assay.conformance.checking.report import Asked, CheckReport
 from mlx_assay.impl.executors.checker.finding import Kind
 
 MOST_RUNS = 8
 """Runs of a script whose kernels end its process one after the other."""
 
+MOST_PROCESSES = 1000
+"""Processes of a script that are listened to."""
+
 GRACE_SECONDS = 30.0
 """What compiling may take beside a launch."""
 
 
-def settings(asked: Asked, skipped: Collection[str] = ()) -> Settings:
-    """What of a request the script's process must know; `skipped` are digests of kernels that are not to run."""
+def settings(asked: Asked, skipped: Collection[str] = (), offspring: str = "") -> Settings:
+    """What of a request the script's process must know; `skipped` are digests of kernels that are not to run.
+
+    `offspring` is a folder for what its own processes tell.
+    """
     return Settings(
         target=asked.target,
         arguments=asked.arguments,
@@ -29,6 +41,8 @@ def settings(asked: Asked, skipped: Collection[str] = ()) -> Settings:
         skipped=sorted(skipped),
         launch_limit=asked.launch_limit,
         sensitivity=asked.sensitivity,
+        offspring=offspring,
+        start=os.getcwd(),
     )
 
 
@@ -59,7 +73,34 @@ def gathered(
 
 
 def _run(ledger: Ledger, skipped: Collection[str], interrupted: Callable[[], bool]) -> Ledger:
-    child = Child(settings(ledger.asked, skipped))
+    with tempfile.TemporaryDirectory(prefix="mlx-assay-", ignore_cleanup_errors=True) as folder:
+        _heard(ledger, Child(settings(ledger.asked, skipped, folder)), interrupted)
+        told = sorted(Path(folder).glob(f"{TOLD}*"))
+        for file in told[:MOST_PROCESSES]:
+            ledger.join(_process(ledger.asked, file))
+        if len(told) > MOST_PROCESSES:
+            more = (
+                f"expected at most {MOST_PROCESSES} processes with MLX in one check but the script starts {len(told)}"
+            )
+            ledger.trouble("subprocess", more)
+    return ledger
+
+
+def _process(asked: Asked, told: Path) -> Ledger:
+    """What a process told that the script started."""
+    ledger = Ledger(asked)
+    try:
+        with told.open("rb") as file:
+            while text := file.readline(LINE_LIMIT):
+                ledger.hear(decode(text))
+    except (Foul, msgspec.DecodeError, UnicodeDecodeError) as error:
+        ledger.trouble("channel", f"expected the checker's own messages of a subprocess but got {error}")
+    if running := _running(ledger):
+        ledger.trouble("subprocess", f"a process that the script started ended{running}")
+    return ledger
+
+
+def _heard(ledger: Ledger, child: Child, interrupted: Callable[[], bool]) -> None:
     late = False
     try:
         for message in child.messages():
@@ -79,7 +120,6 @@ def _run(ledger: Ledger, skipped: Collection[str], interrupted: Callable[[], boo
                 ledger.hear(message)
         child.close()
     _close(ledger, status, late)
-    return ledger
 
 
 def _overdue(ledger: Ledger) -> bool:

@@ -122,6 +122,22 @@ class Ledger:
         self.begin = min(self.begin, before.begin)
         self._started = min(self._started, before._started)
 
+    def join(self, other: Ledger) -> None:
+        """Takes in what another process of the same script launched, found and could not do."""
+        if not other.kernels and not other.problems:
+            return
+        self.absorb(other)
+        for digest, kernel in zip(other.digests, other.kernels, strict=True):
+            number = self._number(digest, msgspec.structs.replace(kernel, launches=0))
+            own = self.kernels[number]
+            if own is not kernel:
+                launches = own.launches + kernel.launches
+                sensitivity = own.sensitivity or kernel.sensitivity
+                self.kernels[number] = msgspec.structs.replace(own, launches=launches, sensitivity=sensitivity)
+        self.launches += other.launches
+        self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
+        self._dropped += other._dropped
+
     def _key(self, finding: Diagnostic) -> tuple[object, ...]:
         places = frozenset(access.location for access in finding.accesses)
         return self.digests[finding.kernel], finding.kind, finding.array, places, finding.message if not places else ""

@@ -28,6 +28,12 @@ _OURS = tuple(
 )
 
 
+def start_from(folder: str) -> None:
+    """Files are named from a folder: that where the check was started, where this process was started in another."""
+    global _FOLDER
+    _FOLDER = folder
+
+
 def shown(path: str) -> str:
     """A file's name as a report has it: relative to where the check was started if it lies there, else absolute."""
     path = os.path.abspath(path)

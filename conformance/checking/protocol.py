@@ -24,7 +24,8 @@ class Foul(Exception):
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a script is to be run: what to check, under which schedules, how long a launch may take in seconds.
 
-    `skipped` are digests of kernels that ended their process before, and shall not run again.
+    `skipped` are digests of kernels that ended their process before, and shall not run again. `offspring` is a folder
+    where processes tell that the script starts, `start` the one from which files are named.
     """
 
     target: str
@@ -34,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     skipped: list[str] = []
     launch_limit: float = 60.0
     sensitivity: bool = False
+    offspring: str = ""
+    start: str = ""
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="is", tag=str.lower, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ from types import TracebackType
 
 import msgspec
 
-from mlx_assay.conformance.checking import places, sources
+from mlx_assay.conformance.checking import offspring, places, sources
 from mlx_assay.conformance.checking.protocol import (
     TEXT_LIMIT,
     Began,
@@ -147,7 +147,10 @@ def main(descriptor: int, lifeline: int, parent: int, settings: str) -> None:
     # Asked for by the process that waits, before it ends a script that took too long.
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     sources.listen()
-    Stage(msgspec.json.decode(settings, type=Settings), Channel(descriptor)).run()
+    given = msgspec.json.decode(settings, type=Settings)
+    channel = Channel(descriptor)
+    offspring.adopt(given)
+    Stage(given, channel).run()
 
 
 def _end_with_parent(lifeline: int, parent: int) -> None:
