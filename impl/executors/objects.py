@@ -45,7 +45,10 @@ class CompilationError(RuntimeError):
     """The compiler rejected a kernel."""
 
 
-RUNTIME_SOURCES = ("scheduler.cpp", "checker.cpp", "guard.cpp", "half.cpp")
+RUNTIME_SOURCES = (
+    *("grid.cpp", "threadgroup.cpp", "schedule.cpp", "fiber.cpp", "switch.cpp", "collective.cpp", "barrier.cpp"),
+    *("checker.cpp", "shadow.cpp", "order.cpp", "findings.cpp", "guard.cpp", "half.cpp"),
+)
 
 
 @dataclass(frozen=True)

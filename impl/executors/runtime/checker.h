@@ -114,7 +114,7 @@ struct Check {
   Pending met[kPending];
 };
 
-extern thread_local Check* checking __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Check* checking __attribute__((tls_model("initial-exec")));
 
 constexpr u32 kWholeThreadgroup = 0xffff;
 

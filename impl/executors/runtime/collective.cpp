@@ -1,0 +1,113 @@
+// Operations of a simdgroup: the last lane to arrive completes one for everybody and runs on. Where lanes diverge, those
+// that wait at one call act without the others.
+#include "engine.h"
+
+namespace assay {
+
+static void meet(Lane* lanes, u32 mask) {
+  u32 flags = ~0u;
+  for (u32 w = mask; w; w &= w - 1) flags &= lanes[__builtin_ctz(w)].argument;
+  Engine* e = engine;
+  if (e->check) check_barrier(e->check, e->current, static_cast<u32>(e->operation_site), flags);
+}
+
+static void complete(Engine* e, Simdgroup* s, u32 leader, u32 mask) {
+  e->operation_site = s->lane[leader].site;
+  s->complete[leader](s->lane, mask);
+}
+
+// Lanes that wait elsewhere make an operation divergent, and so do those that have passed it by and come to the end of the
+// kernel; lanes that have returned early do not. Most operations are those of the lanes that are there.
+static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mask) {
+  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask, gone = s->exited & ~s->early;
+  const u32 argument = s->lane[leader].argument;
+  if (!(elsewhere | gone) || argument == kForBranches || (!elsewhere && e->check->diverged)) return;
+  const bool partial = s->complete[leader] != meet && !(argument & kNeedsAll);
+  if (!partial) e->check->diverged = 1;
+  const u32 other = static_cast<u32>(__builtin_ctz(elsewhere ? elsewhere : gone));
+  const bool waits = (s->waiting >> other) & 1u;
+  const bool barriers = s->complete[leader] == meet && !(waits && s->complete[other] != meet);
+  const int site = waits ? s->lane[other].site : elsewhere ? e->barrier_site : 0;
+  check_report(e->check, barriers ? kBarrierDiverges : partial ? kSimdgroupPartial : kSimdgroupDiverges,
+               static_cast<u32>(s->lane[leader].site), static_cast<u32>(site), e->current * kLanes + leader,
+               e->current * kLanes + other);
+}
+
+// Lanes that wait at one call of one operation go on without the others, which sit at a barrier or at another call and
+// cannot come. Those who wait at the first line come first: who has left a branch waits for who is in it, as on a GPU.
+void resolve_divergence(Engine* e, Simdgroup* s) {
+  u32 leader = static_cast<u32>(__builtin_ctz(s->waiting)), mask = 0;
+  for (u32 w = s->waiting; w; w &= w - 1)
+    if (s->lane[__builtin_ctz(w)].site < s->lane[leader].site) leader = static_cast<u32>(__builtin_ctz(w));
+  for (u32 w = s->waiting; w; w &= w - 1) {
+    const u32 i = static_cast<u32>(__builtin_ctz(w));
+    if (s->lane[i].site == s->lane[leader].site && s->complete[i] == s->complete[leader]) mask |= 1u << i;
+  }
+  if (e->check) {
+    s->early &= ~mask;
+    report_divergence(e, s, leader, mask);
+  }
+  complete(e, s, leader, mask);
+  s->waiting &= ~mask;
+  s->ready |= mask;
+  count(&e->launch->divergent_simdgroup_operations);
+}
+
+}  // namespace assay
+
+using namespace assay;
+
+extern "C" {
+
+Lane* assay_lane() { return engine->letter_box; }
+
+u32 assay_lane_index() { return engine->lane; }
+
+u32 assay_simd_order() { return engine->launch->simd_order; }
+
+void assay_simdgroup(int site, Complete complete) {
+  Engine* e = engine;
+  Simdgroup* s = &e->simdgroup[e->current];
+  const u32 lane = e->lane, bit = 1u << lane;
+  s->lane[lane].site = site;
+  s->complete[lane] = complete;
+  if (!s->waiting) {
+    s->site = site;
+    s->operation = complete;
+    s->mixed = false;
+  } else if (s->site != site || s->operation != complete) {
+    s->mixed = true;
+  }
+  s->waiting |= bit;
+  // Nobody else of the simdgroup can still come, and all came to the same call.
+  if (!s->mixed && !(s->unstarted | s->ready | s->at_barrier)) {
+    const u32 mask = s->waiting;
+    e->operation_site = site;
+    if (e->check) {
+      s->early &= ~mask;
+      if (s->exited) report_divergence(e, s, lane, mask);
+    }
+    complete(s->lane, mask);
+    s->waiting = 0;
+    s->ready = mask & ~bit;
+    if (e->schedule < kRoundRobin) return;
+    s->ready = mask;
+  }
+  wait(e, e->current, lane);
+}
+
+void assay_flagged_simdgroup_barrier(int site, u32 flags) {
+  engine->letter_box->argument = flags;
+  assay_simdgroup(site, meet);
+}
+
+// What a lane gets from one that is not there; `seen`: the lane itself is.
+u32 assay_garbage(bool seen) {
+  Engine* e = engine;
+  if (!e->check) return 0xdeadbeefu;
+  if (seen) check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
+  const Check* c = e->check;
+  return c->garbage_site && c->garbage_site == static_cast<u32>(e->operation_site) ? c->other_garbage : c->garbage;
+}
+
+}  // extern "C"
