@@ -204,6 +204,38 @@ def test_kernels_that_hang_or_crash_are_findings_and_the_next_ones_run(checked: 
     assert "the script runs again without kernel deep" in done.err
 
 
+def test_what_earlier_schedules_found_in_a_kernel_that_crashes_is_told(
+    checked: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLX_ASSAY_THREADS", "1")
+    done = checked(
+        '''
+        deep = mx.fast.metal_kernel(
+            name="deep", input_names=["x"], output_names=["y"],
+            header="int depth(int n) { volatile int a[64]; a[n & 63] = n; return n ? depth(n + 1) + a[n & 31] : 0; }",
+            source="""
+              threadgroup int t[64];
+              threadgroup atomic_uint n;
+              uint i = thread_position_in_grid.x;
+              if (i == 0) atomic_store_explicit(&n, 0u, memory_order_relaxed);
+              threadgroup_barrier(mem_flags::mem_threadgroup);
+              t[i] = i;
+              y[i] = t[63 - i];  // mark
+              uint before = atomic_fetch_add_explicit(&n, 1u, memory_order_relaxed);
+              if (i == 0 && before == 0) y[i] = depth(1);
+            """)
+        launch(deep)
+        launch(sound)
+        '''
+    )
+    found = {finding.kind: finding for finding in done.report.findings}
+    assert {"race", "crash"} <= set(found)
+    assert found["race"].schedule == "in-order"
+    assert found["race"].location is not None
+    assert found["race"].location.line == line_of(tmp_path, "// mark")
+    assert (done.code, done.report.complete) == (EXIT_DIFFERS, True)
+
+
 def test_a_launch_that_its_own_deadline_cannot_end_is_ended(
     checked: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

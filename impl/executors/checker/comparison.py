@@ -48,15 +48,23 @@ def _harmless(work: Work, runs: Runs) -> set[Place]:
     return found
 
 
-def meant(work: Work, runs: Runs) -> Iterator[Finding]:
-    """The findings of the runs, but for values that reach no output and equal writes between the lines of a race."""
+_PENDING = {Kind.INACTIVE_LANE, Kind.SAME_VALUE_WRITE}
+
+
+def certain(result: Result) -> Iterator[Finding]:
+    """The findings of a run that stand whatever other runs find."""
+    return (finding for finding in result.findings if finding.kind not in _PENDING)
+
+
+def pending(work: Work, runs: Runs) -> Iterator[Finding]:
+    """The other findings, but for values that reach no output and equal writes between the lines of a race."""
     harmless = _harmless(work, runs)
     races = {_pair(f) for _, result in runs for f in result.findings if f.kind in _RACES}
     for _, result in runs:
         for finding in result.findings:
             unseen = finding.kind is Kind.INACTIVE_LANE and finding.place in harmless
             covered = finding.kind is Kind.SAME_VALUE_WRITE and _pair(finding) in races
-            if not unseen and not covered:
+            if finding.kind in _PENDING and not unseen and not covered:
                 yield finding
 
 

@@ -10,11 +10,11 @@ from typing import TypeVar
 import msgspec
 
 from mlx_assay.impl.executors import choice, crew
-from mlx_assay.impl.executors.checker.comparison import Runs, compared, differing, meant
+from mlx_assay.impl.executors.checker.comparison import Runs, certain, compared, differing, pending
 from mlx_assay.impl.executors.checker.crew import at_once
 from mlx_assay.impl.executors.checker.finding import Finding
 from mlx_assay.impl.executors.checker.request import Condition
-from mlx_assay.impl.executors.checker.run import Work, run
+from mlx_assay.impl.executors.checker.run import Result, Work, run
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 
 T = TypeVar("T")
@@ -63,10 +63,27 @@ class Session:
         number = min(_MOST, crew.threads())
         for first in range(0, len(conditions), number):
             batch = conditions[first : first + number]
-            results += zip(batch, at_once([partial(run, work, condition) for condition in batch]), strict=True)
+            results += zip(batch, self._at_once(work, batch), strict=True)
             if not all(result.ended for _, result in results):
                 break
         return results
+
+    def _at_once(self, work: Work, conditions: Sequence[Condition]) -> list[Result]:
+        """Runs of which each tells what it has found once those before it have, lest a later one end the process."""
+        lock, ended, told = threading.Lock(), dict[int, Result](), 0
+
+        def one(number: int) -> Result:
+            nonlocal told
+            result = run(work, conditions[number])
+            with lock:
+                ended[number] = result
+                while told in ended:
+                    for finding in certain(ended[told]):
+                        self.add(finding)
+                    told += 1
+            return result
+
+        return at_once([partial(one, number) for number in range(len(conditions))])
 
     def run(self, work: Work) -> list[bytes]:
         """Runs a kernel under every schedule and gives the bytes of the outputs of the first run."""
@@ -74,7 +91,7 @@ class Session:
         # What differs may do so for one of two reasons: what is missing tells which.
         if all(result.ended for _, result in results) and differing(results):
             results += self._results(work, self.others)
-        for finding in meant(work, results):
+        for finding in pending(work, results):
             self.add(finding)
         for finding in compared(work, results):
             self.add(finding)
