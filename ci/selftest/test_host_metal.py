@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mlx_assay.impl.executors.Rememb
 
 def state() -> dict[str, Any]:
     found = {name: getattr(mx, name) for names in NAMES.values() for name in names}
+    found |= {"add": mx.add, "sum": mx.array.sum}
     return found | {"metal_kernel": mx.fast.metal_kernel, "metal": mx.metal.is_available, "compile": compiles()}
 
 
@@ -79,6 +80,36 @@ def test_streams_of_the_gpu_are_the_cpus() -> None:
         with mx.stream(mx.gpu):
             assert (mx.array([1.0]) + 1).item() == 2.0
         mx.synchronize(mx.default_stream(mx.default_device()))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda device: mx.add(mx.array([1.0]), 1, stream=device),
+        lambda device: mx.random.uniform(1, 1, (1,), stream=device) + 1,
+        lambda device: mx.array([[1.0, 1.0]]).sum(axis=1, stream=device),
+        lambda device: mx.fast.rms_norm(mx.array([2.0]), None, 0.0, stream=device) * 2,
+        lambda device: mx.fft.fft(mx.array([2.0]), 1, 0, "backward", device).real,
+    ],
+    ids=["operation", "random", "method", "fast", "by position"],
+)
+def test_an_operation_on_the_gpu_runs_on_the_cpu(use: Any) -> None:
+    with host_metal():
+        for device in (mx.gpu, mx.default_device()):
+            assert use(device).tolist() == [2.0]
+
+
+def test_what_it_gives_is_entered_again_and_decorates() -> None:
+    inside = host_metal()
+    for _ in range(2):
+        with inside, inside:
+            assert mx.metal.is_available()
+
+    @host_metal()
+    def answer() -> bool:
+        return bool(mx.metal.is_available())
+
+    assert [answer(), answer()] == [True, True]
 
 
 def test_the_default_device_can_be_set() -> None:
@@ -167,6 +198,28 @@ REMEMBERING = {
     "function": ("from mlx.core import default_device", "default_device is mx.default_device itself"),
     "query": ("import mlx.core as mx\nasked = mx.metal.is_available", "asked is mx.metal.is_available itself"),
     "maker": ("from mlx.core.fast import metal_kernel", "metal_kernel is mx.fast.metal_kernel itself"),
+    "attribute": ("import mlx.core as mx\nclass C:\n  kernel = None", "C.kernel is None"),
+    "device": ("import mlx.core as mx\nDEVICE = mx.default_device()", "DEVICE is Device(cpu, 0)"),
+    "default": (
+        "import mlx.core as mx\nclass C:\n  def f(self, d=mx.default_device()): pass",
+        "C.f(d=) is Device(cpu, 0)",
+    ),
+    "keyword": (
+        "import mlx.core as mx\ndef f(*, make=mx.fast.metal_kernel): pass",
+        "f(make=) is mx.fast.metal_kernel itself",
+    ),
+    "closure": (
+        "import mlx.core as mx\ndef f(make):\n  return lambda: make\ng = f(mx.fast.metal_kernel)",
+        "g, its make is mx.fast.metal_kernel itself",
+    ),
+    "partial": (
+        "import functools, mlx.core as mx\nmake = functools.partial(mx.fast.metal_kernel, name='n')",
+        "make.func is mx.fast.metal_kernel itself",
+    ),
+    "dictionary": (
+        "import mlx.core as mx\nTABLE = {'gpu': [mx.metal.is_available]}",
+        "TABLE['gpu'][...] is mx.metal.is_available itself",
+    ),
     "kernel": (
         "import mlx.core as mx\nmake = mx.fast.metal_kernel('n', ['x'], ['y'], '')",
         "make is a kernel of MLX",
@@ -196,7 +249,14 @@ def test_modules_that_remember_are_named(module: types.ModuleType, told: str) ->
 
 @pytest.mark.parametrize(
     "module",
-    ["_sum_kernel = None", "import mlx.core as mx\nkernel_size = 3\nmetal = None\n_kernel = len", "gpu = False"],
+    [
+        "_sum_kernel = None",
+        "import mlx.core as mx\nkernel_size = 3\nmetal = None\n_kernel = len",
+        "gpu = False",
+        "import mlx.core as mx\nCPU = mx.Device(mx.cpu)\nDEVICES = [CPU]\ndef f(use_gpu=False, kernel=None): pass",
+        "import mlx.core as mx\nclass Options:\n  use_metal: bool = False",
+        "import mlx.core as mx\nSETTINGS = {'gpu': False}\nSETTINGS['itself'] = SETTINGS",
+    ],
     indirect=True,
 )
 def test_modules_that_do_not_are_not(module: types.ModuleType) -> None:

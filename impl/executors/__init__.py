@@ -11,7 +11,8 @@ from mlx_assay.impl.executors.choice import (
 )
 from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
 from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
-from mlx_assay.impl.executors.substitution import RememberedNoMetal, host_metal, remembering
+from mlx_assay.impl.executors.memories import RememberedNoMetal, remembering
+from mlx_assay.impl.executors.substitution import host_metal
 from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
 
 __all__ = [

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import mlx.core as mx
 
 from mlx_assay.impl.executors import choice
 from mlx_assay.impl.executors.kernel import metal_kernel
+from mlx_assay.impl.executors.memories import RememberedNoMetal, remembering
 from mlx_assay.impl.executors.trace import tracing
 
-_KERNEL_NAME = re.compile(r"(^|_)kernels?(_|$)", re.I)
-_ANSWER_NAME = re.compile(r"(^|_)(metal|gpu)(_|$)", re.I)
 _DEVICE_FUNCTIONS = ("new_stream", "new_thread_local_stream", "default_stream", "stream", "synchronize")
+_DEVICE_WORDS = ("stream", "device")
+_DEVICES = (mx.Device, mx.DeviceType)
+_OPERATIONS = (mx, mx.fast, mx.random, mx.linalg, mx.fft, mx.array)
+_STREAM = "stream:"
 _WORKING_SET = 0.75
 """The share of a Mac's memory that its GPU is recommended to use."""
-
-
-class RememberedNoMetal(UserWarning):
-    """Modules that asked for Metal before `host_metal()` and keep the answer."""
 
 
 def _compile_enabled() -> bool:
@@ -45,16 +42,32 @@ def _compile_enabled() -> bool:
 
 
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, where the GPU that it is given is the CPU."""
+    """The function, where the GPU that it is given, last or by name, is the CPU."""
 
+    @wraps(function)
     def on_cpu(*arguments: Any, **named: Any) -> Any:
-        return function(*map(_cpu_for_gpu, arguments), **{k: _cpu_for_gpu(v) for k, v in named.items()})
+        if arguments and type(arguments[-1]) in _DEVICES:
+            arguments = (*arguments[:-1], _cpu_for_gpu(arguments[-1]))
+        if named:
+            named |= {name: _cpu_for_gpu(named[name]) for name in _DEVICE_WORDS if name in named}
+        return function(*arguments, **named)
 
     return on_cpu
 
 
+@cache
+def _streaming() -> list[tuple[Any, str, Any]]:
+    """Operations and methods of arrays that take a stream, and what they are on the CPU."""
+    return [
+        (place, name, _on_cpu(value))
+        for place in _OPERATIONS
+        for name, value in vars(place).items()
+        if not name.startswith("__") and _STREAM in str(getattr(value, "__nb_signature__", ""))
+    ]
+
+
 def _cpu_for_gpu(value: Any) -> Any:
-    return mx.cpu if isinstance(value, (mx.Device, mx.DeviceType)) and value == mx.gpu else value
+    return mx.cpu if isinstance(value, _DEVICES) and value == mx.gpu else value
 
 
 class _Substitution:
@@ -102,6 +115,7 @@ class _Substitution:
     def _replacements(self) -> list[tuple[Any, str, Any]]:
         available, info, count = mx.is_available, mx.device_info, mx.device_count
         return [
+            *_streaming(),
             (mx.fast, "metal_kernel", metal_kernel),
             (mx.metal, "is_available", lambda: True),
             (mx, "is_available", lambda device: bool(device == mx.gpu or available(device))),
@@ -136,86 +150,42 @@ def _device_info(info: dict[str, Any]) -> dict[str, Any]:
 _substitution = _Substitution()
 
 
-def _originals() -> dict[int, str]:
-    return {
-        id(mx.fast.metal_kernel): "mx.fast.metal_kernel",
-        id(mx.metal.is_available): "mx.metal.is_available",
-        id(mx.default_device): "mx.default_device",
-    }
-
-
-def _memory(name: str, value: object, originals: dict[int, str]) -> str | None:
-    """What a module's global keeps of a machine without Metal, or None."""
-    if id(value) in originals:
-        return f"{name} is {originals[id(value)]} itself"
-    if value is None and _KERNEL_NAME.search(name):
-        return f"{name} is None"
-    if value is False and _ANSWER_NAME.search(name):
-        return f"{name} is False"
-    # MLX's kernels are the only functions of nanobind without a name.
-    if _of_nanobind(value) and not getattr(value, "__name__", None):
-        return f"{name} is a kernel of MLX"
-    return None
-
-
-def _uses_mlx(module: ModuleType) -> bool:
-    return any(value is mx or _of_nanobind(value) for value in list(vars(module).values()))
-
-
-def _of_nanobind(value: object) -> bool:
-    # By its type: asking a foreign value for an attribute may run foreign code.
-    return type(value).__name__ == "nb_func"
-
-
-def remembering() -> dict[str, list[str]]:
-    """Modules imported so far that keep what MLX said of Metal, and how: by name, told by their globals.
-
-    Sound for a global that is MLX's own function or kernel; by their names for a kernel that is None and an answer that
-    is False. What a closure, a class or a cache keeps is not seen.
-    """
-    originals, found = _originals(), {}
-    for name, module in list(sys.modules.items()):
-        if not isinstance(module, ModuleType) or name.partition(".")[0] in {"mlx", "mlx_assay"}:
-            continue
-        if not _uses_mlx(module):
-            continue
-        kept = [told for key, value in list(vars(module).items()) if (told := _memory(key, value, originals))]
-        if kept:
-            found[name] = kept
-    return found
-
-
 def _warn(found: dict[str, list[str]]) -> None:
     told = "; ".join(f"{name} ({', '.join(kept)})" for name, kept in found.items())
     warnings.warn(
         f"imported before host_metal() and remembering a machine without Metal: {told}. Import them inside, or call "
         "importlib.reload(module) inside.",
         RememberedNoMetal,
-        # _warn, host_metal, contextlib's __enter__, the `with`
-        stacklevel=4,
+        # _warn, __enter__, the `with`
+        stacklevel=3,
     )
 
 
-@contextlib.contextmanager
-def host_metal() -> Iterator[None]:
+class _HostMetal(contextlib.ContextDecorator):
+    """Holds no state, so one object may be entered again and again, and by several threads."""
+
+    def __enter__(self) -> None:
+        found = remembering() if not _substitution._inside else {}
+        if _substitution.enter() and found:
+            try:
+                _warn(found)
+            except RememberedNoMetal:
+                _substitution.leave()
+                raise
+
+    def __exit__(self, *_: object) -> None:
+        _substitution.leave()
+
+
+def host_metal() -> contextlib.AbstractContextManager[None]:
     """Code inside takes its Metal path, and its kernels run on the executor `host`.
 
     `mx.fast.metal_kernel` makes kernels of this project, `mx.metal.is_available`, `mx.default_device`,
-    `mx.is_available` and `mx.device_count` answer as on a Mac, streams of the GPU are the CPU's, and `mx.compile` is
-    off, since no kernel on a CPU can be called from a compiled graph. All of it holds for the process, in every thread,
-    until the last one inside leaves; then everything is as before, after exceptions too. Kernels made inside keep
-    running afterwards.
+    `mx.is_available` and `mx.device_count` answer as on a Mac, the GPU as a stream or device is the CPU, and
+    `mx.compile` is off, since no kernel on a CPU can be called from a compiled graph. All of it holds for the process,
+    in every thread, until the last one inside leaves; then everything is as before, after exceptions too. Kernels made
+    inside keep running afterwards. What it gives may be entered again, and decorates functions.
 
     Warns of modules that asked for Metal earlier and keep the answer (RememberedNoMetal).
     """
-    found = remembering() if not _substitution._inside else {}
-    if _substitution.enter() and found:
-        try:
-            _warn(found)
-        except RememberedNoMetal:
-            _substitution.leave()
-            raise
-    try:
-        yield
-    finally:
-        _substitution.leave()
+    return _HostMetal()
