@@ -98,9 +98,20 @@ def test_a_process_that_fails_is_named(tmp_path: Path, script: str, message: str
 
 def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(doors.Shut, match="was not done in 0 s"):
+    with pytest.raises(doors.Shut, match=r"was not done in 0\.3 s"):
         doors.asked(stand_in(tmp_path, "exec sleep 60"), INSTALLED, QUESTIONS, seconds=0.3)
     assert time.monotonic() - started < 30
+
+
+def test_a_comparison_that_is_given_up_ends_its_processes(tmp_path: Path) -> None:
+    watch = doors.Watch(lambda text: None)
+    threading.Timer(0.3, watch.give_up).start()
+    started = time.monotonic()
+    with pytest.raises(doors.Shut, match="interrupted"):
+        doors.asked(stand_in(tmp_path, "exec sleep 60"), INSTALLED, QUESTIONS, watch=watch)
+    assert time.monotonic() - started < 30
+    with pytest.raises(doors.Shut, match="interrupted"):
+        watch.check()
 
 
 def told(*answers: Any, **changed: Any) -> bytes:
@@ -208,6 +219,16 @@ def test_a_damaged_environment_is_made_anew(calls: Calls, spoiling: Callable[[Pa
     assert ready("0.32.4")[1] == "kept"
 
 
+def test_what_a_killed_process_left_is_removed(calls: Calls) -> None:
+    place, _ = ready("0.32.4")
+    old, fresh = place.with_name(".work-old"), place.with_name(".work-fresh")
+    for left in (old, fresh):
+        (left / "environment").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    ready("0.32.4")
+    assert (old.exists(), fresh.exists()) == (False, True)
+
+
 def test_two_at_once_make_one(calls: Calls) -> None:
     found: list[str] = []
     threads = [threading.Thread(target=lambda: found.append(ready("0.32.4")[1])) for _ in range(3)]
@@ -246,7 +267,7 @@ def test_an_environment_that_fails_is_made_anew_once(calls: Calls, monkeypatch: 
     monkeypatch.setattr(doors, "asked", ask)
     ready("0.32.4")
     said: list[str] = []
-    assert doors.cpu("0.32.4", [], said.append) == ["answer"]
+    assert doors.cpu("0.32.4", [], doors.Watch(said.append)) == ["answer"]
     assert len(calls) == 4
     assert "made anew" in said[-1]
 
@@ -270,8 +291,8 @@ def test_wrong_requests_are_usage(words: list[str], message: str, capsys: pytest
 def test_the_command_writes_its_files_and_returns_the_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def cpu(release: str, inputs: Any, tell: Any) -> Any:
-        tell(f"{release} asked")
+    def cpu(release: str, inputs: Any, watch: doors.Watch) -> Any:
+        watch.tell(f"{release} asked")
         winner = 1 if release == "0.32.4" else 3
         return [exchange.Answer({"result": np.array([winner], np.uint32)}) for _ in inputs]
 

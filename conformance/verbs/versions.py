@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mlx_assay.conformance.options import output
+from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.refusal import Refusal, refusing
 from mlx_assay.conformance.versions import release
 from mlx_assay.conformance.versions.comparison import compare
@@ -29,7 +30,9 @@ def versions(
     files = [(_file(name), make) for name, make in ((json, encode), (markdown_file, markdown)) if name]
     with refusing():
         inputs = gathered(queries)
-    report = compare(releases, [door for door in DOORS if door in (doors or DOORS)], inputs, queries, _tell)
+    chosen = [door for door in DOORS if door in (doors or DOORS)]
+    with interruptible():
+        report = compare(releases, chosen, inputs, queries, _tell)
     for path, make in files:
         made = make(report)
         _write(path, made if isinstance(made, bytes) else made.encode())

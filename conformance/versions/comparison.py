@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from mlx_assay.conformance.versions import doors
+from mlx_assay.conformance.versions.doors import Watch
 from mlx_assay.conformance.versions.drift import Answers, drifts
 from mlx_assay.conformance.versions.inputs import Input
 from mlx_assay.conformance.versions.report import (
@@ -26,7 +27,7 @@ from mlx_assay.conformance.versions.report import (
 AT_A_TIME = 4
 """Environments that are made, and releases that are asked, at once."""
 
-Door = Callable[[str, Sequence[Input], Callable[[str], None]], Answers]
+Door = Callable[[str, Sequence[Input], Watch], Answers]
 
 
 def known_doors() -> dict[DoorName, Door]:
@@ -41,12 +42,15 @@ def compare(
     queries: Sequence[str],
     tell: Callable[[str], None],
 ) -> VersionsReport:
-    """Asks releases (from old to new) and reports; `tell` gets a line at each step, from any thread."""
+    """Asks releases (from old to new) and reports; `tell` gets a line at each step, from any thread.
+
+    KeyboardInterrupt ends what runs, and passes.
+    """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     asked: list[Asked] = []
     found: list[Drift] = []
     faults: list[Fault] = []
-    answered = _answered(releases, names, inputs, asked, tell)
+    answered = _answered(releases, names, inputs, asked, Watch(tell))
     not_asked = {}
     for name in names:
         both = drifts(inputs, name, answered[name])
@@ -77,13 +81,13 @@ def _answered(
     names: Sequence[DoorName],
     inputs: Sequence[Input],
     asked: list[Asked],
-    tell: Callable[[str], None],
+    watch: Watch,
 ) -> dict[DoorName, dict[str, Answers]]:
     """The answers by door and release. Metal's kernels run in this process, one release after the other."""
     gathered: dict[DoorName, dict[str, Answers]] = {name: {} for name in names}
     with ThreadPoolExecutor(AT_A_TIME) as pool, ThreadPoolExecutor(1) as own:
         running: list[tuple[DoorName, str, Future[tuple[Answers, float]]]] = [
-            (name, release, (own if name == "metal" else pool).submit(_timed, name, release, inputs, tell))
+            (name, release, (own if name == "metal" else pool).submit(_timed, name, release, inputs, watch))
             for name in names
             for release in releases
         ]
@@ -91,19 +95,23 @@ def _answered(
             try:
                 answers, seconds = future.result()
             except doors.Shut as shut:
-                tell(f"{release} {name}: {shut}")
+                watch.tell(f"{release} {name}: {shut}")
                 asked.append(Asked(release=release, door=name, answered=False, reason=str(shut)))
                 continue
+            except KeyboardInterrupt:
+                watch.give_up()
+                raise
             gathered[name][release] = answers
             asked.append(Asked(release=release, door=name, answered=True, seconds=round(seconds, 3)))
     return gathered
 
 
-def _timed(name: DoorName, release: str, inputs: Sequence[Input], tell: Callable[[str], None]) -> tuple[Answers, float]:
+def _timed(name: DoorName, release: str, inputs: Sequence[Input], watch: Watch) -> tuple[Answers, float]:
+    watch.check()
     clock = time.monotonic()
-    answers = known_doors()[name](release, inputs, tell)
+    answers = known_doors()[name](release, inputs, watch)
     seconds = time.monotonic() - clock
-    tell(f"{release} {name}: answered in {seconds:.1f} s")
+    watch.tell(f"{release} {name}: answered in {seconds:.1f} s")
     return answers, seconds
 
 

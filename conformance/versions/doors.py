@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ PROBE = Path(__file__).with_name("probe.py")
 SECONDS = 600.0
 """What a release may take to answer everything."""
 
+TICK_SECONDS = 0.2
+"""How often a process is asked whether it should end."""
+
 _KEPT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS")
 
 
@@ -27,28 +32,51 @@ class Shut(RuntimeError):
     """A release that cannot be asked through a door; the message says why."""
 
 
-def cpu(release: str, inputs: Sequence[Input], tell: Callable[[str], None]) -> list[Answer]:
+class Watch:
+    """Who is told of each step, from any thread, and whether the comparison has been given up."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self._over = threading.Event()
+
+    def give_up(self) -> None:
+        """Has every door end soon."""
+        self._over.set()
+
+    def check(self) -> None:
+        """Shut where the comparison has been given up."""
+        if self._over.is_set():
+            raise Shut("interrupted")
+
+
+def cpu(release: str, inputs: Sequence[Input], watch: Watch) -> list[Answer]:
     """The answers of a release's CPU back end; Shut where its environment cannot be had, or fails twice."""
     try:
         place, done = environment.ready(release)
     except (environment.EnvironmentFault, OSError, RuntimeError) as error:
         raise Shut(str(error)) from error
-    tell(f"{release} cpu: environment {done}")
+    watch.tell(f"{release} cpu: environment {done}")
     try:
-        return asked(environment.interpreter(place), release, inputs, environment.graphs(place))
+        return asked(environment.interpreter(place), release, inputs, environment.graphs(place), watch)
     except Shut as error:
+        watch.check()
         if done != "kept":
             raise
-        tell(f"{release} cpu: {error}; its environment is made anew")
+        watch.tell(f"{release} cpu: {error}; its environment is made anew")
     try:
         place = environment.remake(release)
-        return asked(environment.interpreter(place), release, inputs, environment.graphs(place))
+        return asked(environment.interpreter(place), release, inputs, environment.graphs(place), watch)
     except environment.EnvironmentFault as error:
         raise Shut(str(error)) from error
 
 
 def asked(
-    python: Path, release: str, inputs: Sequence[Input], graphs: Path | None = None, seconds: float = SECONDS
+    python: Path,
+    release: str,
+    inputs: Sequence[Input],
+    graphs: Path | None = None,
+    watch: Watch | None = None,
+    seconds: float = SECONDS,
 ) -> list[Answer]:
     """What a Python that has a release of MLX answers; Shut where it fails, takes too long or answers nonsense.
 
@@ -67,9 +95,7 @@ def asked(
             stderr=subprocess.PIPE,
         )
         try:
-            said = process.communicate(timeout=seconds)[1].decode(errors="replace").strip()
-        except subprocess.TimeoutExpired:
-            raise Shut(f"MLX {release} was not done in {seconds:.0f} s") from None
+            said = _said(process, release, watch, seconds)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -83,7 +109,20 @@ def asked(
             raise Shut(f"MLX {release}: {error}") from error
 
 
-def metal(release: str, inputs: Sequence[Input], tell: Callable[[str], None]) -> list[Answer | None]:
+def _said(process: subprocess.Popen[bytes], release: str, watch: Watch | None, seconds: float) -> str:
+    """What a process says on standard error until it ends."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return process.communicate(timeout=TICK_SECONDS)[1].decode(errors="replace").strip()
+        except subprocess.TimeoutExpired:
+            if watch:
+                watch.check()
+            if time.monotonic() > until:
+                raise Shut(f"MLX {release} was not done in {seconds:.1f} s") from None
+
+
+def metal(release: str, inputs: Sequence[Input], watch: Watch) -> list[Answer | None]:
     """What Apple's kernels of a release give here; None for operations that are not launched here.
 
     Shut: the kernels cannot be had.
@@ -94,9 +133,13 @@ def metal(release: str, inputs: Sequence[Input], tell: Callable[[str], None]) ->
         stock_metal.library(release)
     except ImportError as error:
         raise Shut(str(error)) from error
-    tell(f"{release} metal: kernels at hand")
+    watch.tell(f"{release} metal: kernels at hand")
     known = _kernels(release)
-    return [_answer(known[given.operation], given) if given.operation in known else None for given in inputs]
+    answers = []
+    for given in inputs:
+        watch.check()
+        answers.append(_answer(known[given.operation], given) if given.operation in known else None)
+    return answers
 
 
 def _answer(function: Callable[..., dict[str, np.ndarray]], given: Input) -> Answer:

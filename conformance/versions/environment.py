@@ -6,10 +6,12 @@ import contextlib
 import csv
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from mlx_assay.impl.executors.cache import cache_directory
 from mlx_assay.impl.executors.folder import check_own
 
 MARK = "environment.json"
+LEFT_SECONDS = 7200
+"""Work of this age was left by a process that was killed."""
+
 SECONDS = 600
 """What venv and pip may take for one environment."""
 
@@ -118,6 +123,7 @@ def ready(release: str) -> tuple[Path, str]:
     place = environment(release)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own(place.parent)
+    _sweep(place.parent)
     with _locked(place):
         if not place.exists():
             _make(place, release)
@@ -145,6 +151,14 @@ def _locked(place: Path) -> Iterator[None]:
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what processes that were killed left unfinished."""
+    for path in (*folder.glob(".work-*"), *folder.glob(".gone-*")):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime < time.time() - LEFT_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove(place: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_nan_rule_is_found_in_apples_kernels(stock: Any) -> None:
     for release in RELEASES:
         stock(release)
     inputs = asked()
-    answers = {release: doors.metal(release, inputs, lambda text: None) for release in RELEASES}
+    answers = {release: doors.metal(release, inputs, doors.Watch(lambda text: None)) for release in RELEASES}
     found, faults = drifts(inputs, "metal", answers)
     assert not faults
     told = {(drift.operation, drift.old_release, drift.new_release) for drift in found}
