@@ -19,6 +19,7 @@ NAMES = (
     "trellis_reference",
     "small_subcases",
     "quick_run",
+    "versions",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

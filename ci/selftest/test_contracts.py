@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.contracts import logit_softcap as softcap
 from mlx_assay.conformance.contracts import normalized_argmax as argmax
 from mlx_assay.conformance.judging.panel import Disagreement, Expected, Panel
 from mlx_assay.conformance.judging.relaxation import RELAXATIONS
@@ -111,6 +112,26 @@ def test_docs_carry_the_same_rules(operation: str) -> None:
 )
 def test_the_nan_rule_follows_the_release(release: str, rule: str) -> None:
     assert argmax.nan_rule_of(release) == rule
+
+
+@pytest.mark.parametrize(
+    ("release", "dtype", "cap", "same"),
+    [
+        ("0.32.2", "float32", 30.0, True),
+        ("0.32.2", "float32", 1 / 3, False),
+        ("0.32.2", "float32", float("nan"), True),
+        ("0.32.2", "float32", 1e300, True),
+        ("0.32.2", "float16", 1 / 3, True),
+        ("0.32.2", "bfloat16", 1 / 3, True),
+        ("0.32.3", "float32", 1 / 3, True),
+    ],
+)
+def test_a_compiled_graph_has_seven_digits_of_a_cap_to_0_32_2(
+    monkeypatch: pytest.MonkeyPatch, release: str, dtype: str, cap: float, same: bool
+) -> None:
+    monkeypatch.setattr(softcap, "version", lambda name: release)
+    x = np.ones(1, BFLOAT16 if dtype == "bfloat16" else dtype)
+    assert softcap.cap_printed({"x": x, "cap": cap}) == same
 
 
 def test_an_unreadable_release_is_an_error() -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
+from mlx_assay.conformance.contracts.normalized_argmax import numbers_of
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import denormal, unranked
+
+WHOLE_CONSTANTS_SINCE = (0, 32, 3)
+"""The MLX release whose compiled graphs have every digit of a constant; before, 7 (ml-explore/mlx#4503)."""
+
+PRINTED_DIGITS = 7
 
 
 def _by(oracle: str, form: str) -> Callable[[Arguments], np.ndarray]:
@@ -37,6 +44,17 @@ def _cap_kept(arguments: Arguments) -> bool:
     if x.dtype == np.float16 or not load("stock_mlx").flushes_denormals():
         return True
     return not bool(denormal(load("precise_softcap").scalar(arguments["cap"], x.dtype)))
+
+
+def cap_printed(arguments: Arguments) -> bool:
+    """Rule 11: whether a compiled graph of the installed MLX has the cap that its operations have one by one."""
+    if numbers_of(version("mlx")) >= WHOLE_CONSTANTS_SINCE:
+        return True
+    dtype = arguments["x"].dtype
+    scalar = load("precise_softcap").scalar
+    cap = scalar(arguments["cap"], dtype)
+    printed = scalar(float(f"{float(cap):.{PRINTED_DIGITS}g}"), dtype)
+    return bool(cap.tobytes() == printed.tobytes())
 
 
 def _nothing_to_flush(arguments: Arguments) -> bool:
@@ -108,8 +126,10 @@ def _contract(operation: str, summary: str) -> Contract:
         dtypes=("bfloat16", "float16", "float32"),
         references=(
             Reference("stock_mlx", _by("stock_mlx", "logit_softcap")),
-            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma4"), rule="gemma4_text, compiled"),
-            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma3n"), rule="gemma3n, compiled"),
+            *(
+                Reference("mlx_lm_softcap", _by("mlx_lm_softcap", form), rule=rule, applies=cap_printed)
+                for form, rule in (("gemma4", "gemma4_text, compiled"), ("gemma3n", "gemma3n, compiled"))
+            ),
             Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma2"), rule="gemma2, unfused"),
             *(
                 Reference(oracle, _by(oracle, "logit_softcap"), Verdict.WITHIN_ULP, _ulps, WITHIN, _cap_kept)

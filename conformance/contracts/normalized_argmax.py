@@ -20,12 +20,17 @@ FIRST_NAN_WINS_SINCE = (0, 32, 3)
 """The MLX release whose argmax lets the first NaN win (ml-explore/mlx#4291); before, NaN was skipped."""
 
 
-def nan_rule_of(release: str) -> Literal["first", "skipped"]:
-    """The NaN rule of an MLX release, such as "0.32.4"; ValueError where it is no release."""
+def numbers_of(release: str) -> tuple[int, ...]:
+    """Major, minor and patch of an MLX release, such as "0.32.4"; ValueError where it is no release."""
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", release)
     if numbers is None:
         raise ValueError(f"Expected an MLX release 'major.minor.patch' but got {release!r}")
-    return "first" if tuple(int(number) for number in numbers.groups()) >= FIRST_NAN_WINS_SINCE else "skipped"
+    return tuple(int(number) for number in numbers.groups())
+
+
+def nan_rule_of(release: str) -> Literal["first", "skipped"]:
+    """The NaN rule of an MLX release; ValueError where it is no release."""
+    return "first" if numbers_of(release) >= FIRST_NAN_WINS_SINCE else "skipped"
 
 
 @cache

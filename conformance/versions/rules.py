@@ -1,4 +1,4 @@
-"""What MLX's own operations promise by release, where no kernel's contract says it; docs/versions.md has the same."""
+"""What libraries promise by release, where no kernel's contract says it; docs/versions.md has the same."""
 
 from __future__ import annotations
 
@@ -45,8 +45,37 @@ STOCK: Mapping[str, tuple[Rule, ...]] = {
         ),
         Rule(2, "Kernels are kept by name and source.", "ml-explore/mlx#3833", since="0.32.1"),
     ),
+    "XGrammar's masks": (
+        Rule(
+            1,
+            "The MLX kernel adds 0 or -inf by int32 words [rows, ceil(V / 32)], and raises for fewer words.",
+            "mlc-ai/xgrammar#287",
+            since="0.1.18",
+        ),
+        Rule(
+            2,
+            "The CPU kernel takes rows to lie as far apart as they are long, whatever the strides.",
+            "mlc-ai/xgrammar#390",
+            until="0.1.22",
+        ),
+        Rule(3, "The CPU kernel goes by the strides of logits and masks.", "mlc-ai/xgrammar#390", since="0.1.23"),
+        Rule(4, "The CPU kernel takes float32 alone.", "mlc-ai/xgrammar#469", until="0.1.27"),
+        Rule(5, "The CPU kernel takes float16 and bfloat16 too.", "mlc-ai/xgrammar#469", since="0.1.28"),
+        Rule(
+            6,
+            "In place, logits past the last word of a mask stay as they are without a word.",
+            "mlc-ai/xgrammar#611",
+            until="0.2.3",
+        ),
+        Rule(
+            7,
+            "In place, logits past the last word of a mask stay as they are, with a warning.",
+            "mlc-ai/xgrammar#694",
+            since="0.2.4",
+        ),
+    ),
 }
-"""Rules of the library by what they are about, numbered from 1 in each."""
+"""Rules by what they are about, numbered from 1 in each. Releases are MLX's; those of XGrammar's masks, XGrammar's."""
 
 
 def rules(subject: str) -> tuple[Rule, ...]:
