@@ -252,6 +252,44 @@ def test_diverged_lanes_act_with_those_at_the_same_call() -> None:
     assert lanes(body, x, mx.uint32).tolist() == [7, 0xDEADBEEF] * 16
 
 
+HALVES = [16] * 16 + [1600] * 16
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "want"),
+    [
+        (
+            "uint total(uint v) { return simd_sum(v); }",
+            "uint r; if (i < 16) r = total(1); else r = 100 * total(1); out[i] = r;",
+            HALVES,
+        ),
+        ("", "out[i] = i < 16 ? simd_sum(1u) : 100 * simd_sum(1u);", HALVES),
+        ("#define TOTAL simd_sum(1u)\n", "out[i] = i < 16 ? TOTAL : 100 * TOTAL;", HALVES),
+        (
+            "",
+            "uint r = 1; for (uint k = 0; k < 4; k++) { if (k % 2 == i % 2) r = simd_sum(r); } out[i] = r;",
+            [256] * 32,
+        ),
+        (
+            "",
+            "uint r = 0; for (uint k = 0; k < 8; k++) { if (k % 2 == i % 2) r += simd_sum(1u);\n"
+            "if (k % 4 == 3) r += 1000 * simd_sum(1u); } out[i] = r;",
+            [64 * 1000 + 64] * 32,
+        ),
+        (
+            "",
+            "uint r = 0; for (uint a = 0; a < 2; a++) for (uint b = 0; b < 2; b++) for (uint c = 0; c < 2; c++)\n"
+            "for (uint d = 0; d < 2; d++) { if ((a + b + c + d) % 2 == i % 2) r += simd_sum(1u); } out[i] = r;",
+            [128] * 32,
+        ),
+    ],
+    ids=["function", "line", "macro", "turns", "order", "nest"],
+)
+def test_lanes_of_other_calls_and_turns_take_no_part(header: str, body: str, want: list[int]) -> None:
+    x = np.arange(32, dtype=np.uint32)
+    assert lanes(body, x, mx.uint32, header=header).tolist() == want
+
+
 def test_loops_of_unequal_length() -> None:
     # Lane i runs i + 1 rounds; in round r the lanes r..31 are left, and each round's sum counts them.
     body = "uint total = 0; for (uint r = 0; r <= i; r++) total += simd_sum(1u); out[i] = total;"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mlx_assay.impl.executors import division
+from mlx_assay.impl.executors import convergence, division
 from mlx_assay.impl.executors.cache import CacheError, kept
+from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.narrowing import saturated
@@ -63,7 +64,7 @@ class Library:
 @cache
 def _runtime_digest() -> str:
     digest = hashlib.sha256()
-    for source in (__file__, division.__file__):
+    for source in (__file__, division.__file__, convergence.__file__):
         digest.update(Path(source).read_bytes())
     for path in sorted(p for p in RUNTIME.iterdir() if p.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -187,13 +188,40 @@ def front_end(source: str, output: Path, flags: tuple[str, ...]) -> tuple[str, s
     return saturated(_COMPARISON.sub("zext ", output.read_text())), warnings
 
 
+def inlined(ir: str, path: Path, *flags: str) -> str:
+    """LLVM IR in which the functions of a kernel, which are to be inlined always, are one."""
+    compiler, output = toolchain(), path.with_suffix(".inlined.ll")
+    path.write_text(re.sub(r"^(attributes #\d+ = \{)", r"\1 alwaysinline", ir.replace("noinline ", ""), flags=re.M))
+    run(
+        (
+            *compiler.clang,
+            *compiler.target,
+            "-O0",
+            "-fPIC",
+            "-Wno-everything",
+            *flags,
+            "-S",
+            "-emit-llvm",
+            str(path),
+            "-o",
+            str(output),
+        )
+    )
+    return output.read_text()
+
+
+def _keyed(ir: str, path: Path) -> str:
+    """LLVM IR that tells each call of a collective from the others, if there are any."""
+    return keyed(inlined(ir, path)) if "@assay_simdgroup(" in ir else ir
+
+
 def _compile_kernel(
     compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
 ) -> None:
     ir = source.with_suffix(".ll")
     given = source.read_text()
     flags = _flags(fidelity, (*_pragma(given), *defines))
-    text = untrapped(unaligned(front_end(given, ir, flags)[0]))
+    text = untrapped(unaligned(_keyed(front_end(given, ir, flags)[0], ir)))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))

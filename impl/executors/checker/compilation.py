@@ -21,6 +21,7 @@ from mlx_assay.impl.executors.checker import (
     thread,
     variables,
 )
+from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
 
@@ -60,14 +61,12 @@ class CheckedLibrary:
 def instrumented(source: Path) -> instrumentation.Instrumented:
     """The instrumented IR of a translated kernel. CompilationError: the compiler's messages."""
     compiler = toolchain()
-    ir, inlined = source.with_suffix(".ll"), source.with_suffix(".inlined.ll")
+    ir = source.with_suffix(".ll")
     flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-DASSAY_CHECKED", "-g", "-fno-discard-value-names")
     flags = (*flags, *DENORMAL_FLAGS[fidelity.current().f32_denormals])
     flags = (*flags, "-Wshift-count-overflow", "-Wshift-count-negative", "-I", str(RUNTIME))
-    ir.write_text(preparation.prepared(*objects.front_end(source.read_text(), ir, flags)))
-    flags = (*compiler.clang, *compiler.target, "-O0", "-fPIC", "-fno-discard-value-names", "-Wno-everything")
-    objects.run((*flags, "-S", "-emit-llvm", str(ir), "-o", str(inlined)))
-    return instrumentation.instrument(inlined.read_text())
+    prepared = preparation.prepared(*objects.front_end(source.read_text(), ir, flags))
+    return instrumentation.instrument(keyed(objects.inlined(prepared, ir, "-fno-discard-value-names")))
 
 
 def _compile(source: Path, output: Path) -> None:

@@ -91,7 +91,6 @@ class _Marker:
 
 
 def prepared(ir: str, messages: str) -> str:
-    """IR with its marks, in which the always-inliner leaves one function of the kernel."""
+    """IR with its marks."""
     marker = _Marker(Places(ir), overshifts(messages))
-    text = "\n".join(marker.lines(ir.replace("noinline ", "").split("\n")))
-    return re.sub(r"^(attributes #\d+ = \{)", r"\1 alwaysinline", text, flags=re.M) + DECLARATIONS
+    return "\n".join(marker.lines(ir.split("\n"))) + DECLARATIONS

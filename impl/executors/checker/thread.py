@@ -12,7 +12,7 @@ from mlx_assay.impl.executors.checker.variables import Object, Variables
 _PROMISES = re.compile(r", !(?:nonnull|align|range|noundef|tbaa|tbaa\.struct|dereferenceable) !\d+")
 _GEP_FLAGS = re.compile(r"(= getelementptr )(?:(?:inbounds|nuw|nusw) )+")
 _COLLECTIVE = re.compile(
-    r"(call .*@assay_(?:simdgroup|barrier|flagged_barrier|flagged_simdgroup_barrier)\()i32 (?:noundef )?[^,)]+"
+    r"(call .*@assay_(?:simdgroup|barrier|flagged_barrier|flagged_simdgroup_barrier)(?:_at)?\()i32 (?:noundef )?[^,)]+"
 )
 _LABEL = re.compile(r"([-\w$.]+|\"[^\"]*\"):")
 _TARGET = re.compile(r"label (%(?:[-\w$.]+|\"[^\"]*\"))")

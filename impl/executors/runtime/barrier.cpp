@@ -55,25 +55,28 @@ void assay_barrier(int site) {
   arrive(e);
 }
 
-void assay_flagged_barrier(int site, u32 flags) {
+void assay_flagged_barrier_at(int site, u32 flags, u64 key) {
   Engine* e = engine;
   Check* c = e->check;
   if (!c) return assay_barrier(site);
   const u32 thread = e->current * kLanes + e->lane;
   if (!e->arrived) {
     e->barrier_site = site;
+    e->barrier_key = key;
     e->barrier_flags = ~0u;
     e->barrier_thread = thread;
   }
   e->simdgroup[e->current].early &= ~(1u << e->lane);
   e->barrier_flags &= flags;
-  if (e->barrier_site != site) {
+  if (e->barrier_site != site || e->barrier_key != key) {
     check_report(c, kBarrierDiverges, static_cast<u32>(site), static_cast<u32>(e->barrier_site), thread,
                  e->barrier_thread);
     c->diverged = 1;
   }
   arrive(e);
 }
+
+void assay_flagged_barrier(int site, u32 flags) { assay_flagged_barrier_at(site, flags, 0); }
 
 // A function without a result has met a `return` before its end.
 void assay_returns(u32 site) {

@@ -33,15 +33,23 @@ static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mas
                e->current * kLanes + other);
 }
 
+static bool together(const Simdgroup* s, u32 a, u32 b) {
+  return s->lane[a].site == s->lane[b].site && s->key[a] == s->key[b] && s->complete[a] == s->complete[b];
+}
+
+static bool before(const Simdgroup* s, u32 a, u32 b) {
+  return s->key[a] < s->key[b] || (s->key[a] == s->key[b] && s->lane[a].site < s->lane[b].site);
+}
+
 // Lanes that wait at one call of one operation go on without the others, which sit at a barrier or at another call and
-// cannot come. Those who wait at the first line come first: who has left a branch waits for who is in it, as on a GPU.
+// cannot come. Those at the first call of the text come first: who has left a branch waits for who is in it, as on a GPU.
 void resolve_divergence(Engine* e, Simdgroup* s) {
   u32 leader = static_cast<u32>(__builtin_ctz(s->waiting)), mask = 0;
   for (u32 w = s->waiting; w; w &= w - 1)
-    if (s->lane[__builtin_ctz(w)].site < s->lane[leader].site) leader = static_cast<u32>(__builtin_ctz(w));
+    if (before(s, static_cast<u32>(__builtin_ctz(w)), leader)) leader = static_cast<u32>(__builtin_ctz(w));
   for (u32 w = s->waiting; w; w &= w - 1) {
     const u32 i = static_cast<u32>(__builtin_ctz(w));
-    if (s->lane[i].site == s->lane[leader].site && s->complete[i] == s->complete[leader]) mask |= 1u << i;
+    if (together(s, i, leader)) mask |= 1u << i;
   }
   if (e->check) {
     s->early &= ~mask;
@@ -65,17 +73,19 @@ u32 assay_lane_index() { return engine->lane; }
 
 u32 assay_simd_order() { return engine->launch->simd_order; }
 
-void assay_simdgroup(int site, Complete complete) {
+void assay_simdgroup_at(int site, Complete complete, u64 key) {
   Engine* e = engine;
   Simdgroup* s = &e->simdgroup[e->current];
   const u32 lane = e->lane, bit = 1u << lane;
   s->lane[lane].site = site;
   s->complete[lane] = complete;
+  s->key[lane] = key;
   if (!s->waiting) {
     s->site = site;
     s->operation = complete;
+    s->first_key = key;
     s->mixed = false;
-  } else if (s->site != site || s->operation != complete) {
+  } else if (s->site != site || s->operation != complete || s->first_key != key) {
     s->mixed = true;
   }
   s->waiting |= bit;
@@ -96,10 +106,15 @@ void assay_simdgroup(int site, Complete complete) {
   wait(e, e->current, lane);
 }
 
-void assay_flagged_simdgroup_barrier(int site, u32 flags) {
+// Where nothing tells a call from others of its line.
+void assay_simdgroup(int site, Complete complete) { assay_simdgroup_at(site, complete, 0); }
+
+void assay_flagged_simdgroup_barrier_at(int site, u32 flags, u64 key) {
   engine->letter_box->argument = flags;
-  assay_simdgroup(site, meet);
+  assay_simdgroup_at(site, meet, key);
 }
+
+void assay_flagged_simdgroup_barrier(int site, u32 flags) { assay_flagged_simdgroup_barrier_at(site, flags, 0); }
 
 // What a lane gets from one that is not there; `seen`: the lane itself is.
 u32 assay_garbage(bool seen) {

@@ -20,6 +20,8 @@ struct Fiber {
 struct Simdgroup {
   Lane lane[kLanes];
   Complete complete[kLanes];
+  // What tells calls of one line apart, see convergence.py.
+  u64 key[kLanes];
   Fiber* fiber[kLanes];
   u32 unstarted, ready, waiting, at_barrier;
   // Lanes that have returned, and those of them that did so in the midst of a function, by a `return` of its own.
@@ -29,6 +31,7 @@ struct Simdgroup {
   bool mixed;
   int site;
   Complete operation;
+  u64 first_key;
 };
 
 enum Fault : u32 { kNone = 0, kDivergentBarrier = 1, kNoMemory = 2, kAbandoned = 3, kStray = 4, kStackOverflow = 5, kStrayThreadgroup = 6 };
@@ -79,6 +82,7 @@ struct Engine {
   Lane* letter_box;
   u32 threads, live, arrived;
   int barrier_site, operation_site;
+  u64 barrier_key;
   u32 barrier_flags, barrier_thread;
   u32 schedule, random, lowest;
   u32 priority[kMaxThreads / kLanes];

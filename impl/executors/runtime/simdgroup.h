@@ -1,7 +1,7 @@
 // Barriers, threadgroup arrays, and the operations across the lanes of a simdgroup or a quad.
 //
-// Every lane leaves its value in its letter box and waits; the last to arrive completes the operation for all. The call's
-// line tells calls apart when lanes diverge: lanes that wait at one line act together, the others are inactive.
+// Every lane leaves its value in its letter box and waits; the last to arrive completes the operation for all. Where
+// lanes diverge, those that wait at one call act together (convergence.py), the others are inactive.
 #pragma once
 
 #include "integer.h"
