@@ -246,13 +246,15 @@ def test_sensitivities_are_a_table() -> None:
         ),
         Sensitivity(output="y", switch="schedule", value="reverse", differing=0, elements=8),
     ]
-    made.kernels[0] = msgspec.structs.replace(made.kernels[0], sensitivity=ones, transcendentals=["exp"])
-    assert text(made)[:5] == [
+    calls = {"transcendentals": ["exp"], "accumulations": ["dot"]}
+    made.kernels[0] = msgspec.structs.replace(made.kernels[0], sensitivity=ones, **calls)
+    assert text(made)[:6] == [
         "sensitivity of kernel row_sum (1 launch):",
         "  output  switch       value  elements that differ  first",
         "  y       contraction  off    2 of 8                [3] 0x01 -> 0x02",
         "  depends in no bit on: schedule",
         "  calls exp: the last bits are this machine's C library's",
+        "  calls dot: the order in which products are added is published nowhere",
     ]
 
 

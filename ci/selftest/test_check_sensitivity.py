@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from mlx_assay.conformance.checking.diagnostics import transcendentals
+from mlx_assay.conformance.checking.diagnostics import accumulations, transcendentals
 from mlx_assay.conformance.checking.report import Sensitivity
 from mlx_assay.conformance.checking.sensitivity import Senses, compared, encodings
 from mlx_assay.impl.executors import fidelity, metal_kernel, use
@@ -103,7 +103,25 @@ def test_nan_payloads_and_the_sign_of_zero_count() -> None:
         ("y[0] = exp(x[0]) + metal::precise::log2(x[1]) + fast::tanh(x[2]);", ["exp", "log2", "tanh"]),
         ("y[0] = sqrt(x[0]) + fma(x[0], x[1], x[2]) + expand(x[0]) + my_exp(x[0]);", []),
         ("// exp(x)\n/* log(\nx) */ y[0] = pow (x[0], 2) + asinh(x[0]);", ["asinh", "pow"]),
+        ("struct W { float v; };\ninline float exp(W w) { return w.v; }\ny[0] = exp(W{x[0]});", []),
+        ("float exp(W w) { return w.v; }\ny[0] = exp(w) + metal::exp(x[0]) + log(x[0]);", ["exp", "log"]),
+        ("if (x[0] > 0) { y[0] = exp(x[0]); } else y[0] = sin(x[0]);", ["exp", "sin"]),
+        ("float v = exp(x[0]) * float2{1, 2}.x;\nfor (;;) { y[0] = v; }", ["exp"]),
+        ("y[0] = mine::exp(x[0]) + w.exp(1);", []),
     ],
 )
 def test_transcendentals_are_read_from_the_text(source: str, names: list[str]) -> None:
     assert transcendentals(Definition("k", ("x",), ("y",), source)) == names
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("y[0] = dot(a, b) + metal::length(a);", ["dot", "length"]),
+        ("simdgroup_multiply_accumulate(c, a, b, c);", ["simdgroup_multiply_accumulate"]),
+        ("y[0] = x[0] * x[1]; // dot(a, b)", []),
+        ("float dot(thread float* a) { return a[0]; }\ny[0] = dot(a);", []),
+    ],
+)
+def test_accumulations_are_read_from_the_text(source: str, names: list[str]) -> None:
+    assert accumulations(Definition("k", ("x",), ("y",), source)) == names

@@ -13,9 +13,16 @@ from mlx_assay.impl.executors.signature import Definition
 
 _REFUSED = "does not compile"
 _REFUSAL = re.compile(r"^(source|header) line (\d+): (?:fatal )?error: (.*)\n {4}(.*)$", re.M)
+_QUALIFIED = r"(?<![\w.:])((?:(?:metal|precise|fast)\s*::\s*)+)?"
 _TRANSCENDENTAL = re.compile(
-    r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|(?:sin|cos|tan)pi|exp(?:2|10|m1)?|log(?:2|10|1p)?|powr?|rsqrt|erf(?:inv)?)\s*\("
+    _QUALIFIED + r"(a?(?:sin|cos|tan)h?|atan2|sincos|(?:sin|cos|tan)pi|exp(?:2|10|m1)?|log(?:2|10|1p)?|powr?|rsqrt"
+    r"|erf(?:inv)?)\s*\("
 )
+_ACCUMULATION = re.compile(
+    _QUALIFIED + r"(dot|(?:length|distance)(?:_squared)?|normalize|reflect|refract|faceforward"
+    r"|simdgroup_multiply(?:_accumulate)?)\s*\("
+)
+_DEFINED = re.compile(r"\w[\s*&>]+(\w+)\s*\([^(){};]*\)\s*(?:const\s*)?\{")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -72,5 +79,16 @@ def _compiled(texts: Texts, match: re.Match[str]) -> Access:
 
 def transcendentals(definition: Definition) -> list[str]:
     """Functions called in a kernel's own text whose last bits are the C library's on the host executor."""
+    return _called(definition, _TRANSCENDENTAL)
+
+
+def accumulations(definition: Definition) -> list[str]:
+    """Functions called in a kernel's own text that add products in an order which is the host executor's choice."""
+    return _called(definition, _ACCUMULATION)
+
+
+def _called(definition: Definition, names: re.Pattern[str]) -> list[str]:
+    """Which of the names are called; one that the text itself defines counts where it is called as Metal's."""
     text = _COMMENT.sub(" ", f"{definition.header}\n{definition.source}")
-    return sorted({match[1] for match in _TRANSCENDENTAL.finditer(text)})
+    own = {match[1] for match in _DEFINED.finditer(text)}
+    return sorted({match[2] for match in names.finditer(text) if match[1] or match[2] not in own})

@@ -192,6 +192,7 @@ class Ledger:
             location=message.location,
             checked=message.checked,
             transcendentals=message.transcendentals,
+            accumulations=message.accumulations,
         )
         self.kernels.append(made)
 

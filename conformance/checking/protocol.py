@@ -63,6 +63,7 @@ class Defined(_Message, frozen=True):
     location: Location | None
     checked: bool
     transcendentals: list[str]
+    accumulations: list[str] = []
 
 
 class Launched(_Message, frozen=True):

@@ -171,6 +171,9 @@ def sensitivities(report: CheckReport) -> Iterator[Text]:
         if kernel.transcendentals:
             calls = ", ".join(map(printable, kernel.transcendentals))
             yield Text(f"  calls {calls}: the last bits are this machine's C library's")
+        if kernel.accumulations:
+            calls = ", ".join(map(printable, kernel.accumulations))
+            yield Text(f"  calls {calls}: the order in which products are added is published nowhere")
 
 
 def _table(kernel: Kernel) -> Iterator[Text]:

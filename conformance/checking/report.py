@@ -99,7 +99,8 @@ class Sensitivity(msgspec.Struct, frozen=True, kw_only=True):
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel that the script launched. `checked` is false where --kernel left it out.
 
-    `transcendentals` are functions in its text whose last bits are the C library's here, not Metal's.
+    `transcendentals` are functions in its text whose last bits are the C library's here, not Metal's; `accumulations`
+    are those that add products in an order that is published nowhere.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     launches: int = 0
     checked: bool = True
     transcendentals: list[str] = []
+    accumulations: list[str] = []
     sensitivity: list[Sensitivity] = []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mlx_assay.conformance.checking import places
-from mlx_assay.conformance.checking.diagnostics import located, refusals, transcendentals
+from mlx_assay.conformance.checking.diagnostics import accumulations, located, refusals, transcendentals
 from mlx_assay.conformance.checking.protocol import (
     MOST_FINDINGS,
     MOST_KERNELS,
@@ -146,8 +146,8 @@ class Watch:
             first = [name for name in dict.fromkeys(stack) if not name.startswith("<")]
             made = _Watched(len(self._kernels), definition, checked, first)
             self._kernels[definition] = made
-            calls = transcendentals(definition)
-            self._tell(Defined(made.digest, made.name, made.texts.begin(), checked, calls))
+            calls = transcendentals(definition), accumulations(definition)
+            self._tell(Defined(made.digest, made.name, made.texts.begin(), checked, *calls))
             return made
 
     def _add(self, kernel: _Watched, finding: Finding, site: Location | None, before: dict[object, int]) -> None:
