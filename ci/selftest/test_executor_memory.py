@@ -1,5 +1,8 @@
 """Memory on the host executor: address spaces, threadgroup arrays, poison, strides, and inputs that stay themselves."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -203,3 +206,30 @@ def test_bits_pass_through() -> None:
         x = mx.array(words.view(dtype))
         out = run("out[i] = a[i];", [x], 65536, x.dtype, threadgroup=(256, 1, 1))
         assert np.array_equal(np.array(out.view(mx.uint16)), words)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mappings are counted in /proc")
+def test_what_many_launches_at_once_took_is_given_back() -> None:
+    """Stacks with their guard pages are two thousand mappings a launch, of 65,530 that Linux allows a process."""
+    source = (
+        "uint t = thread_position_in_threadgroup.x; float a = x[t];"
+        "for (int i = 0; i < 300; i++) { threadgroup_barrier(mem_flags::mem_threadgroup); a += 1; } y[t] = a;"
+    )
+    kernel = metal_kernel("many", ["x"], ["y"], source)
+    x = mx.zeros((1024,))
+    mx.eval(x)
+
+    def launch(_: int) -> float:
+        with use("host"):
+            (y,) = kernel(
+                inputs=[x],
+                grid=(1024, 1, 1),
+                threadgroup=(1024, 1, 1),
+                output_shapes=[(1024,)],
+                output_dtypes=[x.dtype],
+            )
+        return float(y[-1].item())
+
+    with ThreadPoolExecutor(24) as pool:
+        assert list(pool.map(launch, range(96))) == [300.0] * 96
+    assert len(Path("/proc/self/maps").read_text().splitlines()) < 9 * 2100 + 5000

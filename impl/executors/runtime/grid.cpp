@@ -4,25 +4,43 @@
 namespace assay {
 
 constinit thread_local Engine* engine __attribute__((tls_model("initial-exec")));
+// An engine's stacks and their guard pages are two thousand mappings, and a process may have 65,530.
+constexpr u32 kMostIdle = 8;
 static Engine* idle_engines;
+static u32 idle;
 static volatile char idle_lock;
 
 static Engine* take_engine() {
   assay_lock(&idle_lock);
   Engine* e = idle_engines;
-  if (e) idle_engines = e->next_idle;
+  if (e) {
+    idle_engines = e->next_idle;
+    idle--;
+  }
   assay_unlock(&idle_lock);
   if (e) return e;
   e = static_cast<Engine*>(assay_reserve(sizeof(Engine)));
-  if (e) e->stacks = static_cast<unsigned char*>(assay_reserve(kMaxThreads * kStackBytes));
-  return e && e->stacks ? e : nullptr;
+  if (!e) return nullptr;
+  e->stacks = static_cast<unsigned char*>(assay_reserve(kMaxThreads * kStackBytes));
+  if (e->stacks) return e;
+  assay_release(e, sizeof(Engine));
+  return nullptr;
 }
 
 static void give_engine(Engine* e) {
   assay_lock(&idle_lock);
-  e->next_idle = idle_engines;
-  idle_engines = e;
+  const bool kept = idle < kMostIdle;
+  if (kept) {
+    e->next_idle = idle_engines;
+    idle_engines = e;
+    idle++;
+  }
   assay_unlock(&idle_lock);
+  if (kept) return;
+  assay_release(e->stacks, kMaxThreads * kStackBytes);
+  assay_release(e->guarded_memory, kMaxThreadgroupBytes + 2 * kPageBytes);
+  assay_release(e->guard.stack, kSignalStackBytes);
+  assay_release(e, sizeof(Engine));
 }
 
 // Runs threadgroups until none is left, or (true) until help would pay.

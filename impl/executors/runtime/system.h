@@ -4,6 +4,7 @@
 extern "C" {
 void* mmap(void*, unsigned long, int, int, int, long);
 int mprotect(void*, unsigned long, int);
+int munmap(void*, unsigned long);
 int clock_gettime(int, long*);
 int sched_yield();
 }
@@ -35,6 +36,10 @@ constexpr unsigned long kPageBytes = 16 * 1024;  // arm64 macOS; a multiple of e
 inline void* assay_reserve(unsigned long bytes) {
   void* p = mmap(nullptr, bytes, 3, kPrivateAnonymous, -1, 0);
   return p == reinterpret_cast<void*>(-1l) ? nullptr : p;
+}
+
+inline void assay_release(void* memory, unsigned long bytes) {
+  if (memory) munmap(memory, bytes);
 }
 
 inline void assay_protect(void* page, unsigned long bytes) { mprotect(page, bytes, 0); }
