@@ -20,13 +20,23 @@ def keep(path: str | Path, why: str, issue: str = "", folder: Path = FOLDER) -> 
     no find of a known operation, for an empty reason, and for an input that is kept already.
     """
     find = read(Path(path))
+    check(find, why, folder)
+    return put(find, why, issue, folder)
+
+
+def check(find: Find, why: str, folder: Path = FOLDER) -> None:
+    """ValueError where a find has no reason to be kept, or is kept already."""
     if not why.strip():
         raise ValueError("Expected why this find is worth keeping, in one sentence, but got an empty text")
-    target = folder / find.filename
-    if target.exists():
+    if (target := folder / find.filename).exists():
         raise ValueError(f"Expected a find that is not kept yet but {target} holds the same input")
+
+
+def put(find: Find, why: str, issue: str = "", folder: Path = FOLDER) -> str:
+    """Writes a checked find and returns the text for a person."""
     kept = replace(find, why=why.strip(), issue=issue.strip())
     folder.mkdir(exist_ok=True)
+    target = folder / find.filename
     target.write_bytes(kept.encoded())
     (case,) = kept.kind().cases("quick")
     return f"Kept as {target}\n{replay_command(case.id)}"
