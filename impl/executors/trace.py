@@ -1,6 +1,7 @@
 """Whether arrays belong to a transformation's trace, where a CPU cannot be called back."""
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -33,6 +34,17 @@ def shapeless_tracing() -> bool:
     return "Broadcast" in graph.getvalue()
 
 
+_forked = False
+
+
+def _remember_fork() -> None:
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_remember_fork)
+
+
 def _refusing(transformation: str) -> Callable[..., NoReturn]:
     def refuse(*arguments: Any) -> NoReturn:
         raise ValueError(f"[Primitive::{transformation}] Not implemented for CustomKernel.")
@@ -44,9 +56,9 @@ def without_derivative(inputs: Sequence[mx.array], outputs: list[mx.array]) -> l
     """The outputs as functions of the inputs that have no derivative, as those of MLX's custom kernels.
 
     ValueError, where a gradient or a tangent is asked through them: MLX's own. Without it they would be constants, and
-    gradients silently zero.
+    gradients silently zero. In a forked child they are: MLX has no thread there that could evaluate anything.
     """
-    if not inputs:
+    if not inputs or _forked:
         return outputs
     function: Any = mx.custom_function(lambda *_: outputs)
     function.vjp(_refusing("vjp"))
