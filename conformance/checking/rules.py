@@ -113,7 +113,8 @@ _TEXTS = {
     ),
     Kind.CRASH: (
         "A kernel ends the process that runs it",
-        "Look for wild addresses and unbounded recursion; the launch that was under way is named.",
+        "Look for wild addresses, unbounded recursion and arrays of a thread's own that together do not fit into its "
+        "stack, which here has 256 KiB; the launch that was under way is named.",
     ),
 }
 

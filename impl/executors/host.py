@@ -1,6 +1,5 @@
 """The host executor's kernel object: the same text, translated, compiled for this CPU, run a fiber a thread."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from mlx_assay.impl.executors.checker.call import call, extent
 from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
+from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.guard import Guard
 from mlx_assay.impl.executors.signature import (
     MAX_CONSTANT_ELEMENTS,
@@ -27,8 +27,6 @@ from mlx_assay.impl.executors.signature import (
 from mlx_assay.impl.executors.translation import translate
 
 Template = Sequence[tuple[str, Any]]
-
-_ERROR = re.compile(r"^(source|header):(\d+):\d+: ((?:fatal )?error: .*)$", re.M)
 
 _NUMPY = {
     mx.bool_: np.dtype(np.bool_),
@@ -89,16 +87,6 @@ class _Prepared:
     library: objects.Library
 
 
-def _explain(text: Text, error: str) -> str:
-    """The compiler's errors, each in the author's own text with the author's own line; else all that it said."""
-    own = {"source": text.source.split("\n"), "header": text.header.split("\n")}
-    found = []
-    for file, number, message in _ERROR.findall(error):
-        line = own[file][int(number) - 1].strip() if int(number) <= len(own[file]) else ""
-        found.append(f"{file} line {number}: {message}\n    {line}")
-    return "\n".join(found) or error
-
-
 class HostKernel:
     """A kernel on the host executor. Its inputs are read in place and never written; its outputs are new arrays."""
 
@@ -127,7 +115,7 @@ class HostKernel:
     def _uncompiled(self, text: Text, error: Exception) -> RuntimeError:
         return RuntimeError(
             f"[metal_kernel] kernel {self.definition.name!r} does not compile on the host executor:\n"
-            f"{_explain(text, str(error))}"
+            f"{explain(text, str(error))}"
         )
 
     def text(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> Text:

@@ -19,6 +19,7 @@ from mlx_assay.impl.executors.narrowing import saturated
 from mlx_assay.impl.executors.toolchain import (
     DENORMAL_FLAGS,
     KERNEL_FLAGS,
+    MAX_FRAME_BYTES,
     RUNTIME,
     RUNTIME_FLAGS,
     Toolchain,
@@ -38,6 +39,9 @@ _CONTRACT_FLAG = re.compile(r"(?<== )(f(?:mul|add|sub|neg|div)(?: \w+)*?) contra
 
 # A comparison of vectors is -1 or 0 in OpenCL and true or false in Metal.
 _COMPARISON = re.compile(r"\bsext (?=<\d+ x i1>)")
+
+_FRAMES = f"-Wframe-larger-than={MAX_FRAME_BYTES}"
+_FRAME = re.compile(r"stack frame size \((\d+)\) exceeds limit")
 
 _ALIGNED_ACCESS = re.compile(r"^(?!@)(?!.*(?: alloca |atomic|cmpxchg)).*\balign (?:2|4|8|16|32|64)\b.*$", re.M)
 
@@ -215,9 +219,18 @@ def _keyed(ir: str, path: Path) -> str:
     return keyed(inlined(ir, path)) if "@assay_simdgroup(" in ir else ir
 
 
-def _compile_kernel(
-    compiler: Toolchain, source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()
-) -> None:
+def compile_object(source: Path, output: Path) -> None:
+    """The object of a kernel's IR. CompilationError: a frame that no thread's stack can hold."""
+    compiler = toolchain()
+    flags = (*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", _FRAMES)
+    if (found := _FRAME.search(run((*flags, "-c", str(source), "-o", str(output))))) is not None:
+        raise CompilationError(
+            f"{found[1]} bytes of a thread's own memory in one function, and here a thread has at most "
+            f"{MAX_FRAME_BYTES}: make its arrays smaller"
+        )
+
+
+def _compile_kernel(source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> None:
     ir = source.with_suffix(".ll")
     given = source.read_text()
     flags = _flags(fidelity, (*_pragma(given), *defines))
@@ -225,7 +238,7 @@ def _compile_kernel(
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
-    run((*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", "-c", str(ir), "-o", str(output)))
+    compile_object(ir, output)
 
 
 def _compile_runtime(compiler: Toolchain, source: Path, output: Path) -> None:
@@ -255,9 +268,23 @@ def runtime() -> ctypes.CDLL:
     return library
 
 
+_UNDEFINED = re.compile(r"undefined symbol: (\S+)|symbol not found[^']*'_?(\S+?)'")
+
+
+def opened(path: Path) -> ctypes.CDLL:
+    """A kernel's library. CompilationError: it uses what nothing defines. OSError: it is no library."""
+    try:
+        return ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        if (found := _UNDEFINED.search(str(error))) is None:
+            raise
+        undefined = found[1] or found[2]
+        raise CompilationError(f"undefined symbol {undefined}: the text uses it, and nothing defines it") from None
+
+
 def _load(path: Path) -> Library:
     scheduler = runtime()
-    library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    library = opened(path)
     thread = ctypes.cast(library.assay_thread, ctypes.c_void_p).value
     library.assay_threadgroup_bytes.restype = ctypes.c_uint32
     assert thread is not None
@@ -273,7 +300,7 @@ def build(source: str, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> Lib
     def make(output: Path) -> None:
         text, compiled = output.with_name("kernel.clcpp"), output.with_name("kernel.o")
         text.write_text(source)
-        _compile_kernel(toolchain(), text, compiled, fidelity, defines)
+        _compile_kernel(text, compiled, fidelity, defines)
         link([compiled], output)
 
     return kept(digest_key("kernel", source, *fidelity.compiled, *defines), make, _load)

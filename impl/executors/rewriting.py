@@ -53,6 +53,11 @@ def _blank(match: re.Match[str]) -> str:
     return text if text[0] in "\"'" else "\n" * text.count("\n") or " "
 
 
+def uncommented(text: str) -> str:
+    """The text with blanks for comments and literals, every other character in its place."""
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
 def closing(code: str, start: int, opening: str, closing: str) -> int:
     """The index after the bracket that closes the one before `start`, or -1."""
     depth = 1
@@ -173,10 +178,12 @@ def _outside(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     """At the commas that are outside of every bracket."""
-    parts, depth, start = [], 0, 0
+    parts, depth, angles, start = [], 0, 0, 0
     for i, c in enumerate(text):
-        depth += (c in "<[(") - (c in ">])")
-        if c == "," and depth == 0:
+        depth += (c in "[(") - (c in "])")
+        # Within a size they are a shift or a comparison.
+        angles += 0 if depth else (c == "<") - (c == ">")
+        if c == "," and depth == angles == 0:
             parts.append(text[start:i])
             start = i + 1
     return [*parts, text[start:]]

@@ -27,12 +27,17 @@ _LANGUAGE = (
     "__cl_clang_function_pointers",
     "__cl_clang_bitfields",
 )
+# A fiber's stack less what the runtime's own functions take of it.
+MAX_FRAME_BYTES = 200 * 1024
 KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),
     *("-Xclang", "-cl-ext=" + ",".join(f"+{feature}" for feature in _LANGUAGE)),
     *("-ffp-contract=on", "-fstack-clash-protection"),
     *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno"),
-    *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5"),
+    *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5", "-fno-elide-type"),
+    f"-Wframe-larger-than={MAX_FRAME_BYTES}",
+    # Warnings that are errors by default, in Metal's compiler too.
+    *("-Werror=return-mismatch", "-Werror=return-type", "-Werror=c++11-narrowing"),
 )
 # What the compiler may assume and fold of f32, as the launch will compute it.
 DENORMAL_FLAGS = {

@@ -3,11 +3,12 @@
 Every line keeps its number and the name of the text it stands in, so that the compiler speaks of the author's own.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 
 from mlx_assay.impl.executors.headers import INCLUDED, expand, line
-from mlx_assay.impl.executors.rewriting import rewrite
+from mlx_assay.impl.executors.restriction import restrictions
+from mlx_assay.impl.executors.rewriting import rewrite, uncommented
 from mlx_assay.impl.executors.signature import Parameter, Text
 
 _POSITION = {
@@ -48,6 +49,17 @@ def _argument(parameter: Parameter, index: int) -> str:
     return f"uint3(p->{name}[0], p->{name}[1], p->{name}[2])" if parameter.type == "uint3" else f"p->{name}"
 
 
+@lru_cache(maxsize=256)
+def _refusals(header: str, source: str) -> str:
+    """Text that makes the compiler refuse what Metal refuses, each at its own line."""
+    header, source = uncommented(header), uncommented(source)
+    return "".join(
+        f"{line(file, code.count(chr(10), 0, found.at) + 1)}#error {found.message}\n"
+        for file, code, others in (("header", header, ""), ("source", source, header))
+        for found in restrictions(code, others, file == "source")
+    )
+
+
 def translate(text: Text) -> str:
     """One translation unit, from `prelude` on: the kernel and `assay_thread`, which runs one thread of it."""
     numbers, classes = count(), "bfloat" in str(text)
@@ -58,6 +70,7 @@ def translate(text: Text) -> str:
     return "".join(
         (
             prelude(),
+            _refusals(header, text.source),
             line("header"),
             expand(rewrite(header, numbers, classes), numbers, set(known()), "header"),
             line("signature") if ended else "",

@@ -1,7 +1,6 @@
 """Checked builds of translated kernels: compiled, inlined, instrumented, compiled again; cached like unchecked ones."""
 
 import ctypes
-import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -81,9 +80,7 @@ def _compile(source: Path, output: Path) -> None:
         text = objects.uncontracted(text)
     ir = source.with_suffix(".checked.ll")
     ir.write_text(text if "fp16" in baseline() else objects.exact_fused_half(text))
-    compiler = toolchain()
-    flags = (*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything")
-    objects.run((*flags, "-c", str(ir), "-o", str(output)))
+    objects.compile_object(ir, output)
 
 
 def _constant(name: str, value: bytes) -> str:
@@ -93,7 +90,7 @@ def _constant(name: str, value: bytes) -> str:
 
 def _load(path: Path) -> CheckedLibrary:
     objects.runtime()
-    library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    library = objects.opened(path)
     thread = ctypes.cast(library.assay_thread, ctypes.c_void_p).value
     library.assay_threadgroup_bytes.restype = ctypes.c_uint32
     table = (ctypes.c_uint32 * 3 * _MAX_ARRAYS).in_dll(library, "assay_threadgroup_arrays")

@@ -58,14 +58,17 @@ __attribute__((visibility("default"))) uint assay_threadgroup_arrays[kMaxArrays]
 }
 #endif
 
-inline uint lay_out(uint declaration, uint bytes, uint unit, uint element) {
+// Beyond 32 bits it is the most that they hold: more than any threadgroup may have.
+METAL_FUNC uint in_32_bits(ulong n) { return n < 0xfffffff0ul ? uint(n) : 0xfffffff0u; }
+
+inline uint lay_out(uint declaration, ulong bytes, uint unit, ulong element) {
 #ifdef ASSAY_CHECKED
-  assay_threadgroup_arrays[declaration][0] = bytes;
+  assay_threadgroup_arrays[declaration][0] = in_32_bits(bytes);
   assay_threadgroup_arrays[declaration][1] = unit;
-  assay_threadgroup_arrays[declaration][2] = element;
+  assay_threadgroup_arrays[declaration][2] = in_32_bits(element);
 #endif
   const uint at = threadgroup_bytes;
-  threadgroup_bytes = (at + bytes + 15u) & ~15u;
+  threadgroup_bytes = in_32_bits((at + bytes + 15ul) & ~15ul);
   return at;
 }
 
