@@ -43,8 +43,6 @@ STRAYS = {
     "*(device float*)(ulong(i) * 8 + 8) = 1;": "writes address 0x8, which belongs to none of its arrays",
     "*(device float*)(ulong(i + 1) * 0x123456789abcdef) = 1;": "belongs to none of its arrays",
     "threadgroup float s[64]; s[i + 1] = a[i]; out[i] = s[i];": "writes threadgroup memory beyond its own",
-    "float big[100000]; for (uint j = 0; j < 100000; j++) big[j] = j * a[i]; out[i] = big[i * 7];": "more than 240 KiB",
-    "float big[100000]; big[0] = a[i]; simd_shuffle(big[0], 0); big[(i + 7) * 1000] = 1; out[i] = big[i];": "240 KiB",
 }
 
 
@@ -56,6 +54,16 @@ def test_a_stray_access_is_told_and_the_next_kernel_runs(source: str) -> None:
     assert "kernel 'stray'" in str(raised.value)
     assert run("threadgroup float s[64]; s[i] = a[i]; threadgroup_barrier(mem_flags::mem_threadgroup); "
                "out[i] = simd_max(s[63 - i]);") == [63.0] * 32 + [31.0] * 32  # fmt: skip
+
+
+@linux
+def test_private_memory_of_several_functions_is_told() -> None:
+    own = "float b[40000]; for (uint j = 0; j < 40000; j++) b[j] = j * x;"
+    header = f"__attribute__((noinline)) static float large(float x, uint i) {{ {own} return b[i * 7]; }}"
+    source = f"float x = a[i]; {own} out[i] = b[i * 7];"
+    assert run(source, guarded=False) == run(source)
+    with pytest.raises(StrayAccess, match="more than 240 KiB"):
+        run(f"float x = a[i]; {own} out[i] = large(x, i) + b[i * 5];", header=header)
 
 
 @linux

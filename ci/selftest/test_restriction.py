@@ -113,7 +113,7 @@ BODIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "thread-local": ("thread_local float v = 1;", ("Metal does not support the 'thread_local'",)),
     "undefined": ("out[0] = missing(1.0f);", ("undefined symbol", "missing")),
     "stack": ("float big[400000];\nfor (int k = 0; k < 400000; ++k) big[k] = a[k % 8];\nout[0] = big[int(a[1]) * 7];",
-              ("bytes of a thread's own memory", "at most")),
+              ("bytes of private memory in one function", "at most")),
     "threadgroup-memory": ("threadgroup float s[1u << 30]; s[0] = 1; out[0] = s[0];", ("threadgroup memory",)),
     "threadgroup-memory-twice": (
         "threadgroup float s[1u << 29], u[1u << 29]; s[0] = 1; u[0] = 2; out[0] = s[0] + u[0];", ("threadgroup memory",)

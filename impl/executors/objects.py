@@ -225,8 +225,8 @@ def compile_object(source: Path, output: Path) -> None:
     flags = (*compiler.clang, *compiler.target, "-O2", "-fPIC", "-Wno-everything", _FRAMES)
     if (found := _FRAME.search(run((*flags, "-c", str(source), "-o", str(output))))) is not None:
         raise CompilationError(
-            f"{found[1]} bytes of a thread's own memory in one function, and here a thread has at most "
-            f"{MAX_FRAME_BYTES}: make its arrays smaller"
+            f"{found[1]} bytes of private memory in one function, and here a thread has at most {MAX_FRAME_BYTES}: "
+            "make its arrays smaller"
         )
 
 

@@ -7,6 +7,7 @@ from mlx_assay.impl.executors import launch
 from mlx_assay.impl.executors.checker import compilation
 from mlx_assay.impl.executors.checker.comparison import never_written
 from mlx_assay.impl.executors.checker.finding import Finding, Kind
+from mlx_assay.impl.executors.checker.memory import MAX_ARRAY_BYTES
 from mlx_assay.impl.executors.checker.run import Argument, Work
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.signature import Text
@@ -73,6 +74,8 @@ def launched(
                 "threadgroup",
             )
         )
+        if largest.bytes > MAX_ARRAY_BYTES:
+            return None
     if not all(grid):
         for argument in arguments:
             if argument.output and argument.initial is None and argument.size:

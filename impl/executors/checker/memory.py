@@ -11,6 +11,8 @@ from mlx_assay.impl.executors import launch, objects
 # As in runtime/checker.h.
 BUFFERS, ARRAYS = 64, 128
 _ARRAY_SHIFT = 24
+# An array begins in the middle of its span.
+MAX_ARRAY_BYTES = 1 << _ARRAY_SHIFT - 1
 # Of the addresses around a device array. With the first, 32 bits of index over elements of 16 bytes stay within them.
 _BUFFER_SHIFTS = (37, 34)
 _PAGE = 16 * 1024
