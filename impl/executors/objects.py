@@ -196,21 +196,8 @@ def inlined(ir: str, path: Path, *flags: str) -> str:
     """LLVM IR in which the functions of a kernel, which are to be inlined always, are one."""
     compiler, output = toolchain(), path.with_suffix(".inlined.ll")
     path.write_text(re.sub(r"^(attributes #\d+ = \{)", r"\1 alwaysinline", ir.replace("noinline ", ""), flags=re.M))
-    run(
-        (
-            *compiler.clang,
-            *compiler.target,
-            "-O0",
-            "-fPIC",
-            "-Wno-everything",
-            *flags,
-            "-S",
-            "-emit-llvm",
-            str(path),
-            "-o",
-            str(output),
-        )
-    )
+    command = (*compiler.clang, *compiler.target, "-O0", "-fPIC", "-Wno-everything", *flags)
+    run((*command, "-S", "-emit-llvm", str(path), "-o", str(output)))
     return output.read_text()
 
 
