@@ -131,6 +131,8 @@ def metal(release: str, inputs: Sequence[Input], watch: Watch) -> list[Answer | 
 
     try:
         stock_metal.library(release)
+    except ModuleNotFoundError as error:
+        raise Shut(f"{error}: {stock_metal.REQUIRES[1]}, or ask by --door cpu alone") from error
     except ImportError as error:
         raise Shut(str(error)) from error
     watch.tell(f"{release} metal: kernels at hand")

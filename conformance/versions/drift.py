@@ -10,7 +10,7 @@ import numpy as np
 
 from mlx_assay.conformance.contract import Rule
 from mlx_assay.conformance.versions.exchange import Answer
-from mlx_assay.conformance.versions.explanation import ANY_NAN, Change, explain
+from mlx_assay.conformance.versions.explanation import Change, any_nan, explain
 from mlx_assay.conformance.versions.inputs import Input
 from mlx_assay.conformance.versions.report import DoorName, Drift, Example, Explanation, Fault
 
@@ -100,7 +100,7 @@ def difference(given: Input, old: Answer, new: Answer) -> Example | None:
     if _form(before) != _form(after):
         return _example(given, [_form(before), _form(after)])
     differs = (_bits(before) != _bits(after)).any(axis=-1).reshape(before.shape)
-    if given.operation in ANY_NAN:
+    if any_nan(given.operation):
         differs &= ~(np.isnan(before.astype(np.float32)) & np.isnan(after.astype(np.float32)))
     if not differs.any():
         return None

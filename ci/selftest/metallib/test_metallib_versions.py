@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mlx_assay.conformance.versions import doors
 from mlx_assay.conformance.versions.drift import drifts
 from mlx_assay.conformance.versions.inputs import Input
 from mlx_assay.conformance.versions.rows import special
+from mlx_assay.oracles import stock_metal
 
 RELEASES = ("0.31.2", "0.32.2", "0.32.4")
 
@@ -15,6 +18,24 @@ RELEASES = ("0.31.2", "0.32.2", "0.32.4")
 def asked() -> list[Input]:
     """Short special rows, and the smaller matrices, of every operation."""
     return [given for given in special() if all(array.size <= 4096 for array in given.arrays.values())]
+
+
+def test_a_missing_reader_of_bitcode_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(release: str) -> Any:
+        raise ModuleNotFoundError("No module named 'llvmlite'")
+
+    monkeypatch.setattr(stock_metal, "library", absent)
+    with pytest.raises(doors.Shut, match=r"llvmlite.*pip install 'mlx-assay\[bitcode\]'.*--door cpu"):
+        doors.metal("0.32.4", [], doors.Watch(lambda text: None))
+
+
+def test_a_release_without_kernels_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfetched(release: str) -> Any:
+        raise ImportError("mlx-metal 0.99.0 cannot be fetched")
+
+    monkeypatch.setattr(stock_metal, "library", unfetched)
+    with pytest.raises(doors.Shut, match=r"^mlx-metal 0\.99\.0 cannot be fetched$"):
+        doors.metal("0.99.0", [], doors.Watch(lambda text: None))
 
 
 def test_the_nan_rule_is_found_in_apples_kernels(stock: Any) -> None:
