@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mlx_assay.conformance.commands import cases, checking, judging, machinery, references, releases, sums
+from mlx_assay.conformance.commands import capturing, cases, checking, judging, machinery, references, releases, sums
 from mlx_assay.conformance.commands.grammar import EXITS
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
 
-COMMANDS = (judging, checking, cases, references, sums, releases, machinery)
+COMMANDS = (judging, checking, cases, references, sums, releases, capturing, machinery)
 
 
 def parser() -> argparse.ArgumentParser:

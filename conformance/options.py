@@ -30,6 +30,7 @@ class Options:
     report: str | None = None
     limit: float = DEFAULT_LIMIT
     without: tuple[str, ...] = ()
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         if self.implementation == "":
@@ -46,6 +47,7 @@ class Options:
             seed=seed(_text(config, "seed") or "0"),
             report=_text(config, "report"),
             limit=limit(_text(config, "limit") or str(DEFAULT_LIMIT)),
+            profile=_text(config, "profile"),
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 

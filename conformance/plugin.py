@@ -51,6 +51,7 @@ KEYS = {
     "seed": "whole number that draws a fresh set of cases (default: 0)",
     "report": "file to write the report to",
     "limit": "seconds that one case may take (default: 60)",
+    "profile": "capture of a device whose switches the host executor takes",
 }
 
 
@@ -84,6 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
         except ValueError as error:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
         _require_executor(options)
+        _require_profile(options)
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
 
 
@@ -104,6 +106,18 @@ def _require_executor(options: Options) -> None:
             # No report of an earlier run may stand for this one.
             Session(options).finish()
         pytest.exit(f"mlx-assay: incomplete, nothing was judged: {refusal}", refusal.code)
+
+
+def _require_profile(options: Options) -> None:
+    """Ends pytest before anything runs where the profile asked for is no sound capture, or has nothing to act on."""
+    if options.profile is None:
+        return
+    from mlx_assay.conformance.verbs.refusal import Refusal, checked_profile
+
+    try:
+        checked_profile(options.profile, options.executor)
+    except Refusal as refusal:
+        raise pytest.UsageError(f"mlx-assay: {refusal}") from None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

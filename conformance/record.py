@@ -54,11 +54,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
 
 
-def replay_command(case_id: str, implementation: str | None = None, executor: str | None = None) -> str:
+def replay_command(
+    case_id: str, implementation: str | None = None, executor: str | None = None, profile: str | None = None
+) -> str:
     """What a person types to run a case again."""
     command = f"mlx-assay replay '{case_id}'"
     if implementation:
         command += f" --implementation {shlex.quote(implementation)}"
     if executor:
         command += f" --executor {shlex.quote(executor)}"
+    if profile:
+        command += f" --profile {shlex.quote(profile)}"
     return command

@@ -108,7 +108,9 @@ class Session:
                 missing=[],
                 subcases=0,
                 seconds=0.0,
-                replay=replay_command(case_id, self.options.implementation, self.options.executor),
+                replay=replay_command(
+                    case_id, self.options.implementation, self.options.executor, self.options.profile
+                ),
                 message=f"{case_id}: the judge {'died' if crashed else 'failed'}: {last[0]}",
             )
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
+from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
@@ -20,6 +22,7 @@ from mlx_assay.conformance.reporting.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case
+from mlx_assay.impl.executors import fidelity
 from mlx_assay.oracles.registry import availability, load
 
 IMPLEMENTATION = pytest.StashKey[Implementation]()
@@ -31,7 +34,10 @@ def implementation(config: pytest.Config) -> Implementation:
     """The process that runs what is judged; started at the first call, closed with pytest."""
     if IMPLEMENTATION not in config.stash:
         options = Options.of(config)
+        if options.profile is not None:
+            config.add_cleanup(partial(fidelity.prefer, adopt(options.profile)))
         handle = Implementation(options.implementation, options.executor, options.limit)
+        handle.profile = options.profile
         config.add_cleanup(handle.close)
         config.stash[IMPLEMENTATION] = handle
     return config.stash[IMPLEMENTATION]

@@ -43,6 +43,7 @@ def settings(asked: Asked, skipped: Collection[str] = (), offspring: str = "") -
         sensitivity=asked.sensitivity,
         offspring=offspring,
         start=os.getcwd(),
+        profile=asked.profile and os.path.abspath(asked.profile),
     )
 
 

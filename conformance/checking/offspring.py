@@ -104,6 +104,10 @@ def _watch(folder: str) -> None:
         from mlx_assay.impl.executors.observation import observed
 
         settings = msgspec.json.decode(Path(folder, SETTINGS).read_bytes(), type=Settings)
+        if settings.profile:
+            from mlx_assay.conformance.capture import adoption
+
+            adoption.adopt(settings.profile)
         places.start_from(settings.start)
         sources.listen()
         watch = Watch(settings, send)

@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sensitivity: bool = False
     offspring: str = ""
     start: str = ""
+    profile: str = ""
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="is", tag=str.lower, forbid_unknown_fields=True):

@@ -124,6 +124,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     launch_limit: float
     warnings_as_errors: bool = False
     sensitivity: bool = False
+    profile: str = ""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):

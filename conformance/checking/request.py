@@ -33,6 +33,7 @@ def asked(
     launch_limit: float = LAUNCH_LIMIT,
     warnings_as_errors: bool = False,
     sensitivity: bool = False,
+    profile: str = "",
 ) -> Asked:
     """The request; ValueError says which word came and which were expected."""
     for text in (target, *arguments, *kernels):
@@ -48,6 +49,7 @@ def asked(
         launch_limit=launch_limit,
         warnings_as_errors=warnings_as_errors,
         sensitivity=sensitivity,
+        profile=profile,
     )
 
 

@@ -18,6 +18,7 @@ from types import TracebackType
 
 import msgspec
 
+from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.checking import offspring, places, sources
 from mlx_assay.conformance.checking.protocol import (
     TEXT_LIMIT,
@@ -74,6 +75,8 @@ class Stage:
     def run(self) -> None:
         """Runs the script. Its exit handlers and threads are watched too, so the end is told by an exit handler."""
         found = target(self._settings.target)
+        if self._settings.profile:
+            adopt(self._settings.profile)
         atexit.register(self._end)
         threading.excepthook = self._in_thread
         # Left by the exit handler: what still runs when the script's last line is done is watched too.

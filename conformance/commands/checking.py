@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from mlx_assay.conformance import options
-from mlx_assay.conformance.commands.grammar import checked, verb
+from mlx_assay.conformance.commands.grammar import add_profile, checked, verb
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 SUMMARY = "run a program's Metal kernels on this CPU and name each race, stray access and undefined read"
@@ -18,7 +18,7 @@ EPILOG = """examples:
 
 exit codes: 0 clean, 1 findings, 2 usage, 3 nothing checked, or not to the end"""
 STANDARD_OUTPUT = "-"
-_WORDS = ("kernels", "ignore", "seed", "limit", "launch_limit", "warnings_as_errors", "sensitivity")
+_WORDS = ("kernels", "ignore", "seed", "limit", "launch_limit", "warnings_as_errors", "sensitivity", "profile")
 
 
 def add(verbs: Any) -> None:
@@ -44,6 +44,8 @@ def add(verbs: Any) -> None:
     )
     check.add_argument("--warnings-as-errors", action="store_true", help="exit 1 on warnings too")
     check.add_argument("--sensitivity", action="store_true", help="tell which outputs depend on which switch, in bits")
+    add_profile(check)
+    check.set_defaults(profile="")
     for name, seconds, what in (("--limit", 600, "the whole"), ("--launch-limit", 60, "a launch under one schedule")):
         check.add_argument(
             name,

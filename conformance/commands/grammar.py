@@ -45,6 +45,7 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         help="what is judged: functions of the operations' names (default: the built-in kernels)",
     )
     parser.add_argument("--executor", metavar="NAME", help="metal or host (default: metal where there is one)")
+    add_profile(parser)
     parser.add_argument(
         "--limit",
         metavar="SECONDS",
@@ -52,6 +53,11 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         type=checked(options.limit),
         help="seconds that one case may take (default: 60)",
     )
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """What the host executor takes its switches from."""
+    parser.add_argument("--profile", metavar="FILE", help="a capture of a device, whose switches host takes")
 
 
 def checked(check: Callable[[str], Any]) -> Callable[[str], Any]:

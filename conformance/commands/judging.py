@@ -69,6 +69,7 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         report=arguments.report,
         limit=arguments.limit,
         without=tuple(arguments.without),
+        profile=arguments.profile,
     )
 
 
@@ -85,4 +86,4 @@ def _run(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.verbs.replay import replay
 
-    return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit)
+    return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit, arguments.profile)

@@ -175,7 +175,7 @@ def _record(
     trial: Trial, kind: Kind, findings: Sequence[Finding], implementation: Implementation, seconds: float
 ) -> Record:
     case, panel = trial.case, trial.panel
-    replay = replay_command(case.id, implementation.target, implementation.executor)
+    replay = replay_command(case.id, implementation.target, implementation.executor, implementation.profile)
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)

@@ -27,6 +27,7 @@ class Implementation:
 
     The process starts when it is first needed, and anew after it died. `limit` is in seconds, for the import and for
     each case. `operations` are the names to look for, by default those of the contracts.
+    `profile` names the capture whose switches this process holds, for the command that replays a case.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Implementation:
         self.target = target
         self.executor = executor
         self.limit = limit
+        self.profile: str | None = None
         self._looked_for = sorted(contracts() if operations is None else operations)
         self._child: Child | None = None
         self._operations: tuple[str, ...] = ()

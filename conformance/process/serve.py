@@ -92,7 +92,8 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
         try:
             if start.executor is not None:
                 stack.enter_context(executors.use(start.executor))
-            stack.enter_context(fidelity.switched(**start.fidelity))
+            # In every thread that the implementation starts.
+            fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
             stack.enter_context(choice.guarded())
             functions = _functions(start)
         except BaseException as error:

@@ -17,7 +17,7 @@ from mlx_assay.conformance.commands.checking import STANDARD_OUTPUT
 from mlx_assay.conformance.options import output
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.interruption import postponed
-from mlx_assay.conformance.verbs.refusal import Refusal
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_profile
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 _NAMES_OF_STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -34,6 +34,8 @@ def check(asked: Asked, json: str | None, sarif_log: str | None) -> int:
     except NoTarget as error:
         raise Refusal(str(error)) from error
     _check_outputs(json, sarif_log, found.path if isinstance(found, Script) else None)
+    if asked.profile:
+        print(f"mlx-assay: {printable(checked_profile(asked.profile, 'host'))}", file=sys.stderr)
     report = _gathered(asked)
     try:
         _write(encode(report), json)

@@ -57,6 +57,7 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
         "--mlx-assay-seed": str(options.seed),
         "--mlx-assay-report": options.report,
         "--mlx-assay-limit": repr(options.limit),
+        "--mlx-assay-profile": options.profile,
     }
     spread = ["-p", "xdist.plugin", "-n", str(count), "--dist", "worksteal", f"--max-worker-restart={RESTARTS}"]
     return [

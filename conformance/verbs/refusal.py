@@ -30,6 +30,19 @@ def refusing() -> Iterator[None]:
         raise Refusal(str(error), EXIT_INCOMPLETE) from error
 
 
+def checked_profile(file: str, executor: str | None) -> str:
+    """What a profile gives the host executor, in words; Refusal for no sound capture, or for another executor."""
+    name = checked_executor(executor)
+    if name != "host":
+        raise Refusal(f"Expected the executor 'host' for a profile but got {name!r}, whose device is what it is")
+    from mlx_assay.conformance.capture.adoption import switches
+
+    try:
+        return switches(file).profile
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+
+
 def checked_executor(name: str | None) -> str:
     """The executor's name, this machine's own for None; Refusal for one that is unknown or cannot run here."""
     try:

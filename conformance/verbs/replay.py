@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.contract import Contract, Reference, contracts, seen
 from mlx_assay.conformance.judging.compare import compare, hex_bits
 from mlx_assay.conformance.judging.judge import applicable, judge
@@ -16,10 +17,11 @@ from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES, outcome
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.selection import replayed
-from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, checked_profile, refusing
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import kind_of
 from mlx_assay.fixtures.tensor import Tensor
+from mlx_assay.impl.executors import fidelity
 
 SHOWN = 8
 """Elements of an input whose encodings are shown."""
@@ -35,16 +37,37 @@ class Machine(NamedTuple):
     relaxations: Names
 
 
-def replay(text: str, target: str | None, executor: str | None, limit: float, say: Say = print) -> int:
+def replay(
+    text: str,
+    target: str | None,
+    executor: str | None,
+    limit: float,
+    profile: str | None = None,
+    say: Say = print,
+) -> int:
     """Runs the case whose id is `text`; returns the exit code of a run of this case alone."""
+    if profile is None:
+        return _replayed(text, Implementation(target, executor, limit), say)
+    say(printable(checked_profile(profile, executor)))
+    before = adopt(profile)
+    try:
+        implementation = Implementation(target, executor, limit)
+        implementation.profile = profile
+        return _replayed(text, implementation, say)
+    finally:
+        fidelity.prefer(before)
+
+
+def _replayed(text: str, implementation: Implementation, say: Say) -> int:
     with refusing():
         case = replayed(text)
     subcases = _subcases(case)
-    checked_executor(executor)
+    target = implementation.target
+    checked_executor(implementation.executor)
     contract = contracts().get(case.operation)
     if contract is None:
         raise Refusal(f"Expected an operation with a contract, {', '.join(contracts())}, but got {case.operation!r}")
-    with Implementation(target, executor, limit) as implementation:
+    with implementation:
         try:
             operations = implementation.operations
         except ImplementationError as error:

@@ -15,7 +15,7 @@ from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.verbs import engine
-from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, checked_profile, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 CLEAN = frozenset({0, 1})
@@ -29,6 +29,7 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     _check_outputs(options.report, junit)
     try:
         selection, executor = _prepare(options)
+        told = "" if options.profile is None else checked_profile(options.profile, options.executor)
     except Refusal as refusal:
         if refusal.code == EXIT_INCOMPLETE:
             # No report of an earlier run may stand for this one.
@@ -37,6 +38,8 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     show = screen(_own_stdout())
     for line in header(options):
         show.say(line)
+    if told:
+        show.say(told)
     chosen = engine.workers(executor, len(selection.cases)) if count is None else count
     status = engine.run(options, chosen, junit, show)
     report = _read(Path(options.report))

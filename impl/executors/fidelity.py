@@ -4,9 +4,11 @@ Every thread and task chooses for itself. Evidence for the defaults: docs/fideli
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 SWITCHES: dict[str, tuple[str, ...]] = {
     "contraction": ("on", "off"),
@@ -24,11 +26,13 @@ class Fidelity:
     `#pragma METAL fp contract`; fma() is always fused.
     `f32_denormals`: whether operands and results of f32 arithmetic that are denormal count as zero. f16 keeps them.
     `simd_sum`: in which order simd_sum, simd_product, their quad and prefix forms add and multiply.
+    `profile`: which capture of a device the values come from, and what of it they do not reproduce; empty for none.
     """
 
     contraction: str = SWITCHES["contraction"][0]
     f32_denormals: str = SWITCHES["f32_denormals"][0]
     simd_sum: str = SWITCHES["simd_sum"][0]
+    profile: str = ""
 
     @property
     def compiled(self) -> tuple[str, str]:
@@ -44,26 +48,39 @@ class Fidelity:
         """The order of sums as the scheduler numbers it."""
         return SWITCHES["simd_sum"].index(self.simd_sum)
 
-    def switched(self, **changes: str) -> "Fidelity":
-        """With other values. ValueError: no such switch, or no such value of it."""
+    def switched(self, *, profile: str = "", **changes: str) -> "Fidelity":
+        """With other values, those of `profile` or of none. ValueError: no such switch, or no such value of it."""
         for name, value in changes.items():
             if name not in SWITCHES:
                 raise ValueError(f"unknown switch {name!r}={value!r}: expected one of {', '.join(SWITCHES)}")
             if value not in SWITCHES[name]:
                 raise ValueError(f"switch {name!r} is given {value!r}: expected one of {', '.join(SWITCHES[name])}")
-        return replace(self, **changes)
+        moved = {name for name, value in changes.items() if getattr(self, name) != value}
+        return replace(self, profile=profile or ("" if moved else self.profile), **changes)
 
     def described(self) -> dict[str, str]:
-        return asdict(self)
+        """Each switch's value, and the profile where there is one."""
+        return {name: value for name, value in asdict(self).items() if name in SWITCHES or value}
 
 
-_DEFAULT = Fidelity()
-_current: ContextVar[Fidelity] = ContextVar("mlx_assay_fidelity", default=_DEFAULT)
+_preferred = Fidelity()
+_current: ContextVar[Fidelity | None] = ContextVar("mlx_assay_fidelity", default=None)
 
 
 def current() -> Fidelity:
-    """The switches as `switched` has set them, else the defaults."""
-    return _current.get()
+    """The switches as `switched` or `profile` has set them here, else as `prefer` has, else the defaults."""
+    return _current.get() or _preferred
+
+
+def preferred() -> Fidelity:
+    """The switches as `prefer` has set them, else the defaults."""
+    return _preferred
+
+
+def prefer(switches: Fidelity) -> None:
+    """The switches wherever nobody has set any, in every thread of this process."""
+    global _preferred
+    _preferred = switches
 
 
 @contextlib.contextmanager
@@ -72,8 +89,32 @@ def switched(**changes: str) -> Iterator[Fidelity]:
 
     ValueError: no such switch, or no such value of it.
     """
-    token = _current.set(_current.get().switched(**changes))
+    with _held(current().switched(**changes)) as switches:
+        yield switches
+
+
+@contextlib.contextmanager
+def profile(path: str | Path) -> Iterator[Fidelity]:
+    """Kernels called inside run on the host executor with the switches that a capture of a device shows.
+
+    A switch that the capture does not settle stays as it is. That, and everything else of the device that the host
+    executor does not reproduce, stands in the result's `profile`, which reports record, and is warned of
+    (ProfileWarning). ProfileError (a ValueError): no capture, one that was damaged or edited, or one whose switches are
+    not what its bits show.
+    """
+    from mlx_assay.impl.executors import profiles
+
+    found = profiles.read(path)
+    if found.beyond:
+        warnings.warn(profiles.ProfileWarning(f"{path}: {found.told()}"), stacklevel=3)
+    with _held(found.applied(current())) as switches:
+        yield switches
+
+
+@contextlib.contextmanager
+def _held(switches: Fidelity) -> Iterator[Fidelity]:
+    token = _current.set(switches)
     try:
-        yield _current.get()
+        yield switches
     finally:
         _current.reset(token)
