@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mlx_assay.conformance.checking import sources
+from mlx_assay.conformance.checking import literals, sources
 from mlx_assay.conformance.checking.origin import locate, regions
 from mlx_assay.conformance.checking.places import Texts, meant
 from mlx_assay.impl.executors.checker.finding import Place
@@ -40,6 +43,26 @@ FORMS = {
     "a docstring before": f'"""{BODY.replace("@", "")}"""\nsource = """{BODY}"""',
     "a near twin before": f'other = """{BODY.replace("y[i] = x[i];  // @3", "y[i] = 0;").replace("@", "")}"""\n'
     f'source = """{BODY}"""',
+    "escaped quotes": 'source = "y[thread] = x[thread]; // \\"one\\" @1"',
+    "escaped quotes of three": 'source = """\n a[thread] = 1; // \\"\\"\\" @1\n b[thread] = 2; // @2\n"""',
+    "the other quotes": "source = 'a[thread] = 1; // \"@1\" \\'x\\''",
+    "filled in a line": 'N = 3\nsource = f"a[thread] = {N};  // @1"',
+    "filled beside an escape": 'N = 3\nsource = f"int a;  // @1\\nb[a] = {N};  // @1\\n"',
+    "filled with quotes": "D = {'n': 3}\nsource = f\"int a = {D['n']:d};  // @1\"",
+    "filled several times": 'source = "\\n".join(f"a[thread + {n}] = {n};  // @1" for n in range(3))',
+    "filled and joined": 'source = "int a;  // @1\\n" + "\\n".join(f"b[a] = {n};  // @2" for n in range(2))'.replace(
+        ' + "', ' + \\\n "'
+    ),
+    "appended": 'lines = ["int thread = 0;  // @1"]\nfor n in range(2):\n  lines.append(f"a[thread] = {n};  // @2")\n'
+    'source = "\\n".join(lines)',
+    "by percent": 'source = "\\n  int a[%d];  // @1\\n  a[%d] = 1;  // @1" % (4, 3)',
+    "by name": 'source = "a[{index}] = 1;  // @1".format(index="thread + 1")',
+    "continued": 'source = """\\\n  a[thread] = 1;  // @1\n  b[thread] \\\n = 2;\n  c[thread] = 3;  // @2\n"""',
+    "tabs": 'source = "\\ta[thread] =\\tb[thread];  // @1"',
+    "numbered characters": 'source = "a[thread] = \\x31; // \\u00e9\\N{BULLET}\\101 @1"',
+    "raw backslashes": 'source = r"""\n  #define A \\\n   a[thread]  // @1\n  A = 1;  // @2\n"""',
+    "a part of another literal before": 'other = "int a; b[a] = 1; c[a] = 2;"\nsource = "\\n b[a] = 1;  // @1"',
+    "names beyond ASCII": 'µ = 1; source = f"a[thread] = {µ}; // µ @1"; other = "µ"',
     "backslashes": 'source = """\n#define ADD(a) \\\\\n  a += 1;  // @1\nADD(y[thread])  // @2\n"""',
 }
 
@@ -78,6 +101,52 @@ def test_a_line_between_two_that_are_found_is_counted_off(tmp_path: Path) -> Non
     assert [line and line.number for line in found] == [None, 2, 3, 4, None]
 
 
+def test_of_equal_texts_the_one_near_the_call_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text('one = "a[i] = b[i];"\n' * 3)
+    found = [locate("a[i] = b[i];", regions(file), {str(file): [line]}) for line in (1, 2, 3, 9)]
+    assert [line and line.number for (line,) in found] == [1, 2, 3, 3]
+
+
+def test_a_text_in_one_piece_goes_before_its_pieces(tmp_path: Path) -> None:
+    text = 'f("int i; // one", "x", "b[i] = 1; // two")\n\nf("int i; // one\\nb[i] = %d; // two" % 1)'
+    (tmp_path / "script.py").write_text(text)
+    found = locate("int i; // one\nb[i] = 1; // two", regions(tmp_path / "script.py"))
+    assert [line and line.number for line in found] == [3, 3]
+
+
+def test_a_text_is_preferred_that_stands_in_the_call(tmp_path: Path) -> None:
+    text = 'f("int i; // one\\nb[i] = %d; // two" % 1)\nf("int i; // one", "b[i] = 1; // two")'
+    file = tmp_path / "script.py"
+    file.write_text(text)
+    found = locate("int i; // one\nb[i] = 1; // two", regions(file), {str(file): [2]})
+    assert [line and line.number for line in found] == [2, 2]
+
+
+@pytest.mark.parametrize("module", [__name__, "argparse", "json.decoder", "html.entities", "textwrap", "tokenize"])
+def test_literals_are_worth_what_python_says(module: str) -> None:
+    text = Path(__file__).read_text() if module == __name__ else inspect.getsource(importlib.import_module(module))
+    (piece,) = literals.pieces(f"x = {text!r}")
+    assert piece.lines == text.removesuffix("\n").split("\n")
+    tree = ast.parse(text)
+    formatted = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    rows = [row.encode() for row in text.split("\n")]
+    compared = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in formatted:
+            characters = literals.characters(literals.written(rows, node), node.lineno)
+            assert "".join(one.text for one in characters) == node.value
+            compared += 1
+    assert compared > 10
+
+
+def test_a_blank_literal_between_two_parts_nothing(tmp_path: Path) -> None:
+    text = 'one = "int thread;", "a[thread] = 1;"\nsource = "int thread;" + "\\n" + "a[thread] = 1;"'
+    (tmp_path / "script.py").write_text(text)
+    places = [region.lines for region in regions(tmp_path / "script.py")]
+    assert places == [("int thread;", "a[thread] = 1;")] * 2
+
+
 @pytest.mark.parametrize("source", ["\n  b[thread] = 1;\n  d[thread] = 2;\n", "", "\n\n", "}\n}\n"])
 def test_a_text_that_is_nowhere_is_not_found(tmp_path: Path, source: str) -> None:
     (tmp_path / "script.py").write_text(FORMS["plain"])
@@ -98,7 +167,7 @@ def test_a_metal_file_that_was_read_is_searched(tmp_path: Path) -> None:
 
 
 def test_a_place_in_no_file_keeps_to_the_kernels_own_text() -> None:
-    texts = Texts(Definition("k", ("x",), ("y",), "int a;\n  zebra[a] = gnu[" + "a" * 2 + "];"), [])
+    texts = Texts(Definition("k", ("x",), ("y",), "int a;\n  zebra[a] = gnu[" + "a" * 2 + "];"), {})
     assert texts.begin() is None
     place = texts.location(Place("source", 2), "gnu", "read")
     assert (place.file, place.line, place.part, place.kernel_line) == ("", 0, "source", 2)
@@ -138,6 +207,8 @@ MEANT = {
         "n[0]",
     ),
     "an unknown array": ("f(a);", "f(a);", "z", "read", "f(a);"),
+    "escaped quotes": ('f("y = x[0]; // \\"x\\"")', 'y = x[0]; // "x"', "", "", 'y = x[0]; // \\"x\\"'),
+    "doubled braces": ('f"if (a) {{ y[0] = 1; }}"', "if (a) { y[0] = 1; }", "y", "write", "y[0]"),
     "an open bracket": ("t[i", "", "t", "read", "t[i"),
 }
 

@@ -7,13 +7,16 @@ heaviest run first; what lies between two runs is counted off where the file has
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from mlx_assay.conformance.checking import literals
 
 LARGEST_FILE = 1 << 20
 """Bytes of a file that is searched."""
@@ -24,11 +27,20 @@ MOST_LINES = 5000
 LIGHTEST_RUN = 8
 """Characters that a run of lines must have, lest every `}` be found somewhere."""
 
+LIGHTEST_FILLED = 4
+"""Characters that a line must have beside what is filled in."""
+
 ALIKE = 0.6
 """How much of a line must stand in another, of 1, for it to be the other with something filled in."""
 
+AT_THE_CALL = 16
+"""Characters by which literals may hold less of a text that stand in the very call."""
+
 LONGEST = 300
 """Characters of a line that are compared with another's."""
+
+_FILLED = re.compile(r"\0|\{\w*(?:![rsa])?(?::[^{}]*)?\}|%[dsifgxr]\b")
+"""What a program fills in: a hole of a formatted literal, {name} of a template, %d."""
 
 
 class Line(NamedTuple):
@@ -42,16 +54,17 @@ class Line(NamedTuple):
 class _Run(NamedTuple):
     weight: int
     begin: int
-    numbers: tuple[int, ...]
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Region:
-    """Neighbouring lines of a file that may hold a kernel's text; `first` is the number of the first of them."""
+    """Neighbouring lines that may hold a kernel's text: as they are worth, and each one's number and text in a file."""
 
     path: Path
-    first: int
     lines: tuple[str, ...]
+    numbers: tuple[int, ...]
+    texts: tuple[str, ...]
 
 
 def regions(path: Path) -> list[Region]:
@@ -60,51 +73,44 @@ def regions(path: Path) -> list[Region]:
         if not path.is_file() or path.stat().st_size > LARGEST_FILE:
             return []
         text = path.read_text(encoding="utf-8")
+        rows = text.split("\n")
         if path.suffix != ".py":
-            return [Region(path, 1, tuple(text.split("\n")))]
-        tree = ast.parse(text)
+            return [Region(path, tuple(rows), tuple(range(1, len(rows) + 1)), tuple(rows))]
+        found = literals.pieces(text)
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
-    lines = text.split("\n")
-    return [Region(path, first, tuple(lines[first - 1 : last])) for first, last in _literals(tree)]
+    return [
+        Region(path, tuple(one.lines), tuple(one.numbers), tuple(rows[number - 1] for number in one.numbers))
+        for one in found
+    ]
 
 
-def _literals(tree: ast.AST) -> list[tuple[int, int]]:
-    """First and last line of each text literal, adjacent ones together; docstrings and other bare texts are none."""
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    spans = sorted(
-        (node.lineno, node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-        if id(node) not in bare
-    )
-    merged: list[tuple[int, int]] = []
-    for first, last in spans:
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
-        else:
-            merged.append((first, last))
-    return merged
-
-
-def locate(text: str, places: Iterable[Region]) -> list[Line | None]:
+def locate(text: str, places: Iterable[Region], near: Mapping[str, Sequence[int]] | None = None) -> list[Line | None]:
     """For each line of `text` the line of a file where it stands, None for one that is nowhere (or blank).
 
-    The region that holds most of the text comes first; others fill in what it lacks.
+    The region that holds most of the text in the fewest pieces comes first, of equal ones that nearest to the lines of
+    `near` (by file, those of the call); others fill in what it lacks.
     """
     wanted = [_plain(line) for line in text.split("\n")[:MOST_LINES]]
     scored = []
     for region in places:
         runs = _chosen(_runs(wanted, region), wanted)
         if runs:
-            scored.append((sum(run.weight for run in runs), region, runs))
+            score = sum(run.weight for run in runs) - LIGHTEST_RUN * (len(runs) - 1)
+            distance = _distance(region, near or {})
+            scored.append((-score - AT_THE_CALL * (distance == 0), distance, region, runs))
     found: list[Line | None] = [None] * len(wanted)
-    for _, region, runs in sorted(scored, key=lambda one: -one[0]):
-        numbers = _between(wanted, runs, region)
-        for index, number in numbers.items():
+    for _, _, region, runs in sorted(scored, key=lambda one: one[:2]):
+        for index, place in _between(wanted, runs, region).items():
             if found[index] is None:
-                found[index] = Line(region.path, number, region.lines[number - region.first])
+                found[index] = Line(region.path, region.numbers[place], region.texts[place])
     return found
+
+
+def _distance(region: Region, near: Mapping[str, Sequence[int]]) -> float:
+    """Lines between a region and the nearest line of its file."""
+    first, last = min(region.numbers, default=0), max(region.numbers, default=0)
+    return min((max(first - line, line - last, 0) for line in near.get(str(region.path), ())), default=math.inf)
 
 
 def _plain(line: str) -> str:
@@ -112,36 +118,58 @@ def _plain(line: str) -> str:
     return line.strip().replace("{{", "{").replace("}}", "}").replace("\\\\", "\\")
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A region's line without what formatting changes; `pattern` matches what it may become where parts are filled in.
+
+    `weight` is how many characters of it stay what they are.
+    """
+
+    text: str
+    pattern: re.Pattern[str] | None
+    weight: int
+
+    @classmethod
+    def of(cls, line: str) -> _Held:
+        text = _plain(line)
+        parts = _FILLED.split(text)
+        weight = sum(len(part.strip()) for part in parts)
+        if len(parts) == 1 or weight < LIGHTEST_FILLED:
+            return cls(text, None, weight)
+        return cls(text, re.compile(".*?".join(map(re.escape, parts))), weight)
+
+    def becomes(self, line: str) -> bool:
+        return line == self.text or (self.pattern is not None and self.pattern.fullmatch(line) is not None)
+
+
 def _runs(wanted: Sequence[str], region: Region) -> list[_Run]:
     """The longest runs of wanted lines that stand one below another in the region."""
-    there = [_plain(line) for line in region.lines]
+    there = [_Held.of(line) for line in region.lines]
     exact: dict[str, list[int]] = {}
     for place, held in enumerate(there):
-        exact.setdefault(held, []).append(place)
-    # Only where a literal begins or ends does a line hold more than the kernel's.
-    quoted = [place for place, held in enumerate(there) if "'" in held or '"' in held]
+        exact.setdefault(held.text, []).append(place)
+    filled = [place for place, held in enumerate(there) if held.pattern is not None]
     found: list[_Run] = []
     ended: dict[int, int] = {}
     for begin, line in enumerate(wanted):
         if not line:
             continue
-        for place in sorted({*exact.get(line, ()), *(place for place in quoted if line in there[place])}):
+        for place in sorted({*exact.get(line, ()), *(place for place in filled if there[place].becomes(line))}):
             # A run that began earlier on the same diagonal holds this one.
             if ended.get(place - begin, -1) >= begin:
                 continue
             run = _follow(wanted, there, begin, place)
             ended[place - begin] = begin + len(run) - 1
-            weight = sum(len(wanted[begin + step]) for step in range(len(run)))
+            weight = sum(there[number].weight for number in run)
             if weight >= LIGHTEST_RUN or len(wanted) == 1:
-                found.append(_Run(weight, begin, tuple(region.first + number for number in run)))
+                found.append(_Run(weight, begin, tuple(run)))
     return found
 
 
-def _follow(wanted: Sequence[str], there: Sequence[str], begin: int, place: int) -> list[int]:
+def _follow(wanted: Sequence[str], there: Sequence[_Held], begin: int, place: int) -> list[int]:
     run = []
     for step in range(min(len(wanted) - begin, len(there) - place)):
-        line, held = wanted[begin + step], there[place + step]
-        if line not in held or (not line and held.strip("'\"(), ")):
+        if not there[place + step].becomes(wanted[begin + step]):
             break
         run.append(place + step)
     while run and not wanted[begin + len(run) - 1]:
@@ -153,8 +181,8 @@ def _chosen(runs: Iterable[_Run], wanted: Sequence[str]) -> list[_Run]:
     """The heaviest runs that do not claim a wanted line twice."""
     taken: set[int] = set()
     kept = []
-    for run in sorted(runs, key=lambda one: (-one.weight, one.begin, one.numbers)):
-        claimed = {run.begin + step for step in range(len(run.numbers)) if wanted[run.begin + step]}
+    for run in sorted(runs, key=lambda one: (-one.weight, one.begin, one.places)):
+        claimed = {run.begin + step for step in range(len(run.places)) if wanted[run.begin + step]}
         if not claimed & taken:
             taken |= claimed
             kept.append(run)
@@ -162,32 +190,31 @@ def _chosen(runs: Iterable[_Run], wanted: Sequence[str]) -> list[_Run]:
 
 
 def _between(wanted: Sequence[str], runs: Sequence[_Run], region: Region) -> dict[int, int]:
-    """Line numbers by wanted line; a gap between two runs is counted off where the file's gap is as long.
+    """Places in the region by wanted line; a gap between two runs is counted off where the file's gap is as long.
 
     Before the first run and behind the last one, lines that are alike are taken for the same.
     """
-    numbers: dict[int, int] = {}
+    places: dict[int, int] = {}
     for run in runs:
-        numbers |= {run.begin + step: number for step, number in enumerate(run.numbers)}
-    indexes = sorted(numbers)
+        places |= {run.begin + step: place for step, place in enumerate(run.places)}
+    indexes = sorted(places)
     for one, other in pairwise(indexes):
-        if other - one > 1 and numbers[other] - numbers[one] == other - one:
-            numbers |= {one + step: numbers[one] + step for step in range(1, other - one)}
-    _extend(numbers, wanted, region, indexes[-1], 1)
-    _extend(numbers, wanted, region, indexes[0], -1)
-    return {index: number for index, number in numbers.items() if wanted[index]}
+        if other - one > 1 and places[other] - places[one] == other - one:
+            places |= {one + step: places[one] + step for step in range(1, other - one)}
+    _extend(places, wanted, region, indexes[-1], 1)
+    _extend(places, wanted, region, indexes[0], -1)
+    return {index: number for index, number in places.items() if wanted[index]}
 
 
-def _extend(numbers: dict[int, int], wanted: Sequence[str], region: Region, index: int, step: int) -> None:
+def _extend(places: dict[int, int], wanted: Sequence[str], region: Region, index: int, step: int) -> None:
     while 0 <= index + step < len(wanted):
-        index, number = index + step, numbers[index] + step
-        place = number - region.first
+        index, place = index + step, places[index] + step
         if not 0 <= place < len(region.lines):
             return
         one, other = wanted[index], _plain(region.lines[place])
         if one and _shared(one, other) < ALIKE * len(one):
             return
-        numbers[index] = number
+        places[index] = place
 
 
 def _shared(one: str, other: str) -> int:

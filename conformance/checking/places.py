@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -74,7 +74,7 @@ def python_line(file: str, number: int) -> Location:
 class Texts:
     """A kernel's source and header, and where their lines stand in files; looked up when first asked for."""
 
-    def __init__(self, definition: Definition, first: list[str]) -> None:
+    def __init__(self, definition: Definition, first: Mapping[str, Sequence[int]]) -> None:
         self._texts = {"source": definition.source, "header": definition.header}
         self._first = first
         self._lines: dict[str, list[Line | None]] = {}
@@ -126,13 +126,21 @@ def meant(text: str, statement: str, array: str, how: str) -> tuple[int, int]:
 
     `statement` is the line of the kernel, which may be a part of the file's line.
     """
-    statement = statement.strip()
-    at = text.find(statement) if statement else -1
+    statement, at = _written(text, statement.strip())
     begin, end = (at, at + len(statement)) if at >= 0 else _whole(text)
     found = _accesses(text[begin:end], array, how) if array else []
     if len(found) == 1:
         return begin + found[0][0], begin + found[0][1]
     return begin, end
+
+
+def _written(text: str, statement: str) -> tuple[str, int]:
+    """A statement as it is written in a line, and where; a literal's quotes may be escaped, its braces doubled."""
+    escaped = re.sub(r"([\"'\\])", r"\\\1", statement)
+    for one in (statement, escaped, statement.replace("{", "{{").replace("}", "}}")):
+        if one and (at := text.find(one)) >= 0:
+            return one, at
+    return statement, -1
 
 
 def _accesses(code: str, array: str, how: str) -> list[tuple[int, int]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISREG
@@ -18,7 +19,13 @@ MOST_TEXTS = 4000
 """Files whose text is kept: a script may make kernels by the hundred."""
 
 ANCHORS = 3
-"""Lines of a text, one of which a file must hold to be looked at closely."""
+"""Lines of a text, of one of which a file must hold a part to be looked at closely."""
+
+SHORTEST_ANCHOR = 6
+"""Characters of such a part."""
+
+_WRITTEN_OTHERWISE = re.compile(r"[{}\\\\\"'\t]+|\b\d+\b")
+"""What is written in another way in some literals, and what is often filled in."""
 
 STANDARD = sysconfig.get_path("stdlib") + os.sep
 INSTALLED = f"{os.sep}site-packages{os.sep}"
@@ -89,14 +96,23 @@ def _holding(anchors: Sequence[str], paths: Iterable[Path]) -> Iterator[Region]:
             continue
 
 
-def find(text: str, first: Iterable[str] = ()) -> list[Line | None]:
-    """Where each line of a kernel's text stands; `first` are files to prefer where several hold it equally."""
+def _anchors(lines: Sequence[str]) -> list[str]:
+    """Parts of the lines that have the longest ones, one a line; whole lines where none has a part of any length."""
+    parts = [max(_WRITTEN_OTHERWISE.split(line), key=len).strip() for line in lines]
+    longest = sorted((part for part in parts if len(part) >= SHORTEST_ANCHOR), key=lambda part: -len(part))
+    return longest[:ANCHORS] or sorted(lines, key=lambda line: -len(line))[:ANCHORS]
+
+
+def find(text: str, first: Mapping[str, Sequence[int]] | None = None) -> list[Line | None]:
+    """Where each line of a kernel's text stands.
+
+    `first` are files to prefer where several hold it equally, and lines of each near which it is likely to be.
+    """
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    # Braces and backslashes are written in another way in the literals of some.
-    anchors = sorted(lines, key=lambda line: (bool(set(line) & set("{}\\")), -len(line)))[:ANCHORS]
+    anchors = _anchors(lines)
     found: list[Line | None] = []
-    for paths in candidates(first) if lines else ():
-        found = locate(text, _holding(anchors, paths))
+    for paths in candidates(first or ()) if lines else ():
+        found = locate(text, _holding(anchors, paths), first)
         if 2 * sum(line is not None for line in found) > len(lines):
             return found
     return found

@@ -41,7 +41,7 @@ Tell = Callable[[Message], None]
 class _Watched:
     """A kernel under watch."""
 
-    def __init__(self, number: int, definition: Definition, checked: bool, first: list[str]) -> None:
+    def __init__(self, number: int, definition: Definition, checked: bool, first: dict[str, list[int]]) -> None:
         self.number = number
         self.name = definition.name[:TEXT_LIMIT]
         self.digest = hashlib.sha256(repr(definition).encode()).hexdigest()
@@ -142,8 +142,10 @@ class Watch:
                 raise RuntimeError(f"expected at most {MOST_KERNELS} kernels in one check but the script makes more")
             wanted = self._settings.kernels
             checked = not wanted or any(fnmatchcase(definition.name, glob) for glob in wanted)
-            stack = [frame.f_code.co_filename for frame in places.frames()]
-            first = [name for name in dict.fromkeys(stack) if not name.startswith("<")]
+            first: dict[str, list[int]] = {}
+            for frame in places.frames():
+                if not frame.f_code.co_filename.startswith("<"):
+                    first.setdefault(frame.f_code.co_filename, []).append(frame.f_lineno)
             made = _Watched(len(self._kernels), definition, checked, first)
             self._kernels[definition] = made
             calls = transcendentals(definition), accumulations(definition)
