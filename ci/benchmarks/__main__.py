@@ -20,6 +20,7 @@ NAMES = (
     "small_subcases",
     "quick_run",
     "versions",
+    "fixtures",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

@@ -27,7 +27,7 @@ from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCO
 
 STAGE = Path(__file__).parent
 QUERY = "normalized_argmax/*?tag=nan"
-VERBS = ("run", "check", "list", "replay", "keep", "doctor")
+VERBS = ("run", "check", "list", "replay", "keep", "fixtures", "doctor")
 Done = subprocess.CompletedProcess[str]
 
 

@@ -229,7 +229,9 @@ def test_the_real_input_is_held_to_its_digests(tmp_path: Path) -> None:
     for name in recorded.DIGESTS:
         shutil.copy(Path(recorded.__file__).parent / "data" / f"{name}.safetensors", tmp_path)
     assert hold_real(tmp_path).state == "holds"
-    (tmp_path / "logits.safetensors").write_bytes(b"")
+    (tmp_path / "logits.safetensors.new").write_bytes(b"")
+    assert "waits to be compared" in hold_real(tmp_path).lines[0]
+    (tmp_path / "logits.safetensors.new").rename(tmp_path / "logits.safetensors")
     (tmp_path / "grammar.safetensors").unlink()
     held = hold_real(tmp_path)
     assert held.state == "fault"

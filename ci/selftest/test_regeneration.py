@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     """A folder into which VALUES and STREAMS were recorded."""
     folder = tmp_path / "golden_data"
     for group in (VALUES, STREAMS):
-        assert regenerate(group, None, folder).state == "elsewhere"
+        assert regenerate(group, None, folder).state == "waits"
     assert settled(folder, accept=True) == (0, ["accepted"])
     return folder
 
@@ -127,7 +127,7 @@ def test_inputs_that_drifted_are_the_generators_fault(root: Path) -> None:
     held = hold(other, root)
     assert "generator fault" in held.lines[0]
     assert regenerate(other, None, root).state == "fault"
-    assert regenerate(replace(other, generator=2), None, root).state == "elsewhere"
+    assert regenerate(replace(other, generator=2), None, root).state == "waits"
 
 
 def _moved(member: Member) -> Member:

@@ -17,8 +17,9 @@ from mlx_assay.fixtures.goldens.catalogue import groups
 from mlx_assay.fixtures.goldens.group import Group
 from mlx_assay.fixtures.goldens.store import FOLDER, SIZE_LIMIT, Damage
 
-State = Literal["holds", "fault", "incomplete", "elsewhere"]
-"""Held; wrong; not judged for want of a library; recorded on other machines alone, so that nothing is asserted."""
+State = Literal["holds", "fault", "incomplete", "elsewhere", "waits"]
+"""Held; wrong; not judged for want of a library; recorded on other machines alone, so that nothing is asserted;
+written anew, and to be reviewed."""
 SHOWN = 6
 """Lines of a diff that are printed."""
 
@@ -107,6 +108,7 @@ def hold_real(folder: Path | None = None) -> Held:
         found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
         if found != expected:
             faults.append(f"{path}: Expected the SHA-256 {expected} but got {found}: restore it, or regen real")
+    faults += [f"{path}: waits to be compared" for path in store.files(folder) if path.name.endswith(store.PENDING)]
     return Held("real input", "fault" if faults else "holds", tuple(faults), len(recorded.DIGESTS))
 
 

@@ -75,7 +75,7 @@ def regenerate(group: Group, members: list[Member] | None, root: Path = FOLDER) 
     counts = {cause: sum(drift.cause == cause for drift in found) for cause in ("added", "removed")}
     changed = len(found) - sum(counts.values())
     said = f"{path}: {counts['added']} added, {counts['removed']} removed, {changed} changed: review it"
-    return Held(group.name, "elsewhere", (said,), len(fresh))
+    return Held(group.name, "waits", (said,), len(fresh))
 
 
 def _write(

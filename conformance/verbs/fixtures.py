@@ -18,7 +18,7 @@ from mlx_assay.fixtures.goldens.catalogue import groups
 from mlx_assay.fixtures.goldens.store import FOLDER, PENDING, Damage
 
 Say = Callable[[str], object]
-MARKS = {"holds": "ok", "fault": "FAULT", "incomplete": "NOT RUN", "elsewhere": "--"}
+MARKS = {"holds": "ok", "fault": "FAULT", "incomplete": "NOT RUN", "elsewhere": "--", "waits": "NEW"}
 
 
 def check(say: Say = print, root: Path = FOLDER) -> int:
