@@ -11,7 +11,7 @@ import pytest
 
 from mlx_assay.conformance.capture import recording, sums
 from mlx_assay.conformance.capture.comparison import differences
-from mlx_assay.conformance.capture.machine import Refused, asked, poisoned
+from mlx_assay.conformance.capture.machine import Refused, asked
 from mlx_assay.conformance.capture.question import REFUSED, UNKNOWN, Question, canonical
 from mlx_assay.conformance.capture.questions import BY_NAME, QUESTIONS, switches
 from mlx_assay.impl.executors import fidelity, use
@@ -27,7 +27,7 @@ SETTINGS = [
 
 
 def answers(questions: tuple[Question, ...] = QUESTIONS) -> dict[str, str]:
-    with use("host"), poisoned():
+    with use("host"):
         return {
             question.name: REFUSED if isinstance(results, Refused) else question.answer(results)
             for question, results in asked(questions)
@@ -180,7 +180,7 @@ def question(name: str, source: str) -> Question:
 
 def test_a_question_that_does_not_compile_is_refused_alone() -> None:
     good, bad = question("good", "r[0] = a[0];"), question("bad", "r[0] = nobody_knows(a[0]);")
-    with use("host"), poisoned():
+    with use("host"):
         found = dict(asked([good, bad]))
     assert found[good] == (7,)
     refusal = found[bad]
@@ -188,6 +188,14 @@ def test_a_question_that_does_not_compile_is_refused_alone() -> None:
     assert "nobody_knows" in str(refusal)
     assert not {"/", "\n"} & set(str(refusal))
     assert len(str(refusal)) <= 300
+
+
+def test_a_result_that_no_kernel_writes_is_unknown() -> None:
+    with use("host"):
+        ((_, results),) = asked([question("silent", "if (a[0] == 1u) { r[0] = 7u; }")])
+    assert results == (0xA5A5A500,)
+    for one in LISTED:
+        assert one.answer((0xA5A5A500 & 16**one.digits - 1,) * one.count) == UNKNOWN
 
 
 def test_what_is_left_out_is_said_and_not_compared() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from mlx_assay.impl import executors
 _LEAST_OPERANDS = 8
 """Fewer elements than this lie in constant memory, whose pointers are of another type."""
 
-_POISON = 0x7FA5A5A5
+_UNWRITTEN = float(0xA5A5A500)
+"""What a result that no kernel writes holds: exact as a float, and no answer to anything."""
+
 _THREADS = {"scalar": 1, "lanes": 32, "simdgroups": 128, "exited": 32}
 _REFUSAL = 300
 _BEGIN = (
@@ -64,19 +66,26 @@ def _run(members: Sequence[Question]) -> list[Words]:
     threads = limits.threads(members[0]) if group == "own" else _THREADS[group]
     text = "".join((_BEGIN, _EXIT if group == "exited" else "", *blocks))
     try:
-        kernel = executors.metal_kernel(f"capture_{group}", ["x"], ["out"], text)
+        kernel = executors.metal_kernel(_name(members), ["x"], ["out"], text)
         (out,) = kernel(
             inputs=[mx.array(np.array(operands, np.uint32))],
             output_shapes=[(results,)],
             output_dtypes=[mx.uint32],
             grid=(threads, 1, 1),
             threadgroup=(threads, 1, 1),
+            init_value=_UNWRITTEN,
         )
         found = np.array(out)
     except (RuntimeError, ValueError, TypeError) as error:
         raise Refused(_line(error)) from error
     ends = np.cumsum([question.count for question in members])
     return [_words(part, question) for part, question in zip(np.split(found, ends[:-1]), members, strict=True)]
+
+
+def _name(members: Sequence[Question]) -> str:
+    """Another one for each text: MLX has kept compiled kernels by their names."""
+    first = re.sub(r"\W", "_", members[0].name)
+    return f"capture_{first}_and_{len(members) - 1}"
 
 
 def _words(part: np.ndarray, question: Question) -> Words:
@@ -88,8 +97,3 @@ def _line(error: Exception) -> str:
     """The error in one printable line without paths."""
     text = " ".join(word for word in str(error).split() if "/" not in word)
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:_REFUSAL]
-
-
-def poisoned() -> Any:
-    """The context in which results that a kernel does not write are the same each time."""
-    return executors.poison(_POISON)

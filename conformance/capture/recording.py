@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from mlx_assay.conformance.capture.document import HOST, PROBES, SCHEMA, Capture, Probe, Switches
-from mlx_assay.conformance.capture.machine import Refused, asked, poisoned
+from mlx_assay.conformance.capture.machine import Refused, asked
 from mlx_assay.conformance.capture.question import LEFT_OUT, REFUSED, Question, Words
 from mlx_assay.conformance.capture.questions import QUESTIONS, switches
 from mlx_assay.conformance.capture.sweeps import swept
@@ -30,7 +30,7 @@ def capture(executor: str, without: Sequence[str] = (), say: Callable[[str], obj
     UnknownExecutor, ExecutorUnavailable: see executors.use. ValueError: a name in `without` that names nothing.
     """
     checked(without)
-    with executors.use(executor), poisoned():
+    with executors.use(executor):
         say(f"{len(QUESTIONS)} probes on {executor}")
         probes = recorded([question for question in QUESTIONS if not _left_out(question.name, without)])
         found = [probes.get(question.name) or left_out(question) for question in QUESTIONS]
