@@ -129,6 +129,13 @@ def test_scores_are_judged_with_the_lse_of_each_release() -> None:
     assert numbers(compared(given, result([0], lse=finite), result([1], lse=finite))) == []
 
 
+def test_another_lse_is_no_matter_of_the_nan_rule() -> None:
+    """Each id is right by its release's lse, whose rounding makes a tie; no score is NaN."""
+    given = asked("normalized_argmax", [[0, 1e-8]])
+    one, zero = np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32)
+    assert numbers(compared(given, result([0], lse=one), result([1], lse=zero))) == []
+
+
 def test_a_given_lse_makes_nan_scores() -> None:
     given = asked("argmax_given", [[-INF, INF, 0, 0]], [[INF]])
     assert numbers(compared(given, result([0]), result([1]))) == [4, 5]
