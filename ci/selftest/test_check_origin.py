@@ -140,6 +140,16 @@ def test_literals_are_worth_what_python_says(module: str) -> None:
     assert compared > 10
 
 
+def test_lines_that_are_only_alike_count_for_the_whole(tmp_path: Path) -> None:
+    one = 'one = """\n  int thread = 0;\n  a[thread + FIRST] = 1;\n"""'
+    text = one + '\n\ntwo = f"int thread = 0;\\na[thread + {n}] = 1;"'
+    file = tmp_path / "script.py"
+    file.write_text(text)
+    for line, wanted in ((4, [2, 3]), (7, [6, 6])):
+        found = locate("int thread = 0;\na[thread + 5] = 1;", regions(file), {str(file): [line]})
+        assert [line and line.number for line in found] == wanted
+
+
 def test_a_blank_literal_between_two_parts_nothing(tmp_path: Path) -> None:
     text = 'one = "int thread;", "a[thread] = 1;"\nsource = "int thread;" + "\\n" + "a[thread] = 1;"'
     (tmp_path / "script.py").write_text(text)

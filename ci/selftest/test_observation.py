@@ -9,7 +9,7 @@ import mlx.core as mx
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, poison, use
-from mlx_assay.impl.executors.observation import Launch, Observer, observed
+from mlx_assay.impl.executors.observation import Launch, Observer, listening, observed
 from mlx_assay.impl.executors.signature import Definition
 
 DOUBLE = metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * 2;")
@@ -63,3 +63,14 @@ def test_the_innermost_observer_has_the_word_also_after_an_exception() -> None:
             raise ZeroDivisionError
         assert doubled([1]) == [7]
     assert doubled([1]) == [2]
+
+
+def test_definitions_are_told_where_they_are_made() -> None:
+    heard: list[str] = []
+    with listening(lambda definition: heard.append(definition.name)):
+        metal_kernel("one", ["x"], ["y"], "y[0] = x[0];")
+        with listening(lambda definition: heard.append(f"inner {definition.name}")):
+            metal_kernel("two", ["x"], ["y"], "y[0] = x[0];")
+        metal_kernel("three", ["x"], ["y"], "y[0] = x[0];")
+    metal_kernel("four", ["x"], ["y"], "y[0] = x[0];")
+    assert heard == ["one", "inner two", "three"]

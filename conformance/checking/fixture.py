@@ -15,7 +15,7 @@ from mlx_assay.conformance.checking.report import Asked
 from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, SEED, asked
 from mlx_assay.conformance.checking.watch import Watch
 from mlx_assay.conformance.plugin import CHECK_MARK as MARK
-from mlx_assay.impl.executors.observation import observed
+from mlx_assay.impl.executors.observation import listening, observed
 
 
 class Guard:
@@ -26,9 +26,11 @@ class Guard:
         self._watch = Watch(settings(asked), self._ledger.hear)
         self._idle = idle
 
-    def watching(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
         """While this holds, every launch in the process is watched."""
-        return observed(self._watch)
+        with observed(self._watch), listening(self._watch.defined):
+            yield
 
     def verdict(self) -> str:
         """What is found, as `mlx-assay check` prints it; empty where nothing fails the test."""

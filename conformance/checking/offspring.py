@@ -101,7 +101,7 @@ def _watch(folder: str) -> None:
     try:
         from mlx_assay.conformance.checking.watch import Watch
         from mlx_assay.impl import executors
-        from mlx_assay.impl.executors.observation import observed
+        from mlx_assay.impl.executors.observation import listening, observed
 
         settings = msgspec.json.decode(Path(folder, SETTINGS).read_bytes(), type=Settings)
         if settings.profile:
@@ -114,6 +114,7 @@ def _watch(folder: str) -> None:
         contexts = contextlib.ExitStack()
         contexts.enter_context(executors.host_metal())
         contexts.enter_context(observed(watch))
+        contexts.enter_context(listening(watch.defined))
     except Exception as error:
         # What cannot be watched must still run as it would.
         send(Stumbled(Problem(what="subprocess", message=f"a process is not checked: {type(error).__name__}: {error}")))

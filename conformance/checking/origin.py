@@ -96,15 +96,23 @@ def locate(text: str, places: Iterable[Region], near: Mapping[str, Sequence[int]
     for region in places:
         runs = _chosen(_runs(wanted, region), wanted)
         if runs:
-            score = sum(run.weight for run in runs) - LIGHTEST_RUN * (len(runs) - 1)
+            between = _between(wanted, runs, region)
+            score = _weight(wanted, runs, between, region) - LIGHTEST_RUN * (len(runs) - 1)
             distance = _distance(region, near or {})
-            scored.append((-score - AT_THE_CALL * (distance == 0), distance, region, runs))
+            scored.append((-score - AT_THE_CALL * (distance == 0), distance, region, between))
     found: list[Line | None] = [None] * len(wanted)
-    for _, _, region, runs in sorted(scored, key=lambda one: one[:2]):
-        for index, place in _between(wanted, runs, region).items():
+    for _, _, region, between in sorted(scored, key=lambda one: one[:2]):
+        for index, place in between.items():
             if found[index] is None:
                 found[index] = Line(region.path, region.numbers[place], region.texts[place])
     return found
+
+
+def _weight(wanted: Sequence[str], runs: Sequence[_Run], between: Mapping[int, int], region: Region) -> int:
+    """Characters of the text that the region holds, those of lines that are only alike too."""
+    certain = {run.begin + step for run in runs for step in range(len(run.places))}
+    alike = (_shared(wanted[one], _plain(region.lines[place])) for one, place in between.items() if one not in certain)
+    return sum(run.weight for run in runs) + sum(alike)
 
 
 def _distance(region: Region, near: Mapping[str, Sequence[int]]) -> float:
@@ -133,8 +141,8 @@ class _Held:
     def of(cls, line: str) -> _Held:
         text = _plain(line)
         parts = _FILLED.split(text)
-        weight = sum(len(part.strip()) for part in parts)
-        if len(parts) == 1 or weight < LIGHTEST_FILLED:
+        weight = sum(map(len, parts))
+        if len(parts) == 1 or sum(len(part.strip()) for part in parts) < LIGHTEST_FILLED:
             return cls(text, None, weight)
         return cls(text, re.compile(".*?".join(map(re.escape, parts))), weight)
 

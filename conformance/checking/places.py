@@ -55,6 +55,15 @@ def frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def stack() -> dict[str, list[int]]:
+    """The lines of the stack by file, without this suite's own machinery and without code of no file."""
+    found: dict[str, list[int]] = {}
+    for frame in frames():
+        if not frame.f_code.co_filename.startswith("<"):
+            found.setdefault(frame.f_code.co_filename, []).append(frame.f_lineno)
+    return found
+
+
 def site() -> Location | None:
     """The line of Python that is calling a kernel."""
     for frame in frames():

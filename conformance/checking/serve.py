@@ -34,7 +34,7 @@ from mlx_assay.conformance.checking.report import Location, Problem
 from mlx_assay.conformance.checking.target import NoTarget, target
 from mlx_assay.conformance.checking.watch import Watch
 from mlx_assay.impl import executors
-from mlx_assay.impl.executors.observation import observed
+from mlx_assay.impl.executors.observation import listening, observed
 
 
 class Channel:
@@ -82,6 +82,7 @@ class Stage:
         # Left by the exit handler: what still runs when the script's last line is done is watched too.
         self._contexts.enter_context(executors.host_metal())
         self._contexts.enter_context(observed(self._watch))
+        self._contexts.enter_context(listening(self._watch.defined))
         self._channel.send(Began(executors.describe("host")))
         try:
             found.run(self._settings.arguments)

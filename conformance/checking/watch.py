@@ -59,6 +59,7 @@ class Watch:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._kernels: dict[Definition, _Watched] = {}
+        self._origins: dict[Definition, dict[str, list[int]]] = {}
         self._numbers: dict[object, int] = {}
         self._found: list[Diagnostic] = []
         self._told: list[int] = []
@@ -84,6 +85,12 @@ class Watch:
             return outputs
         finally:
             self._tell(Returned(thread))
+
+    def defined(self, definition: Definition) -> None:
+        """A kernel is made: its text most likely stands near."""
+        with self._lock:
+            if definition not in self._kernels and len(self._origins) < MOST_KERNELS:
+                self._origins.setdefault(definition, places.stack())
 
     def _forked(self, definition: Definition, launch: Launch) -> list[Any]:
         """Whoever is forked has its own copy of what is known here, and cannot add to it."""
@@ -142,10 +149,7 @@ class Watch:
                 raise RuntimeError(f"expected at most {MOST_KERNELS} kernels in one check but the script makes more")
             wanted = self._settings.kernels
             checked = not wanted or any(fnmatchcase(definition.name, glob) for glob in wanted)
-            first: dict[str, list[int]] = {}
-            for frame in places.frames():
-                if not frame.f_code.co_filename.startswith("<"):
-                    first.setdefault(frame.f_code.co_filename, []).append(frame.f_lineno)
+            first = self._origins.pop(definition, None) or places.stack()
             made = _Watched(len(self._kernels), definition, checked, first)
             self._kernels[definition] = made
             calls = transcendentals(definition), accumulations(definition)

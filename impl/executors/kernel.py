@@ -20,6 +20,7 @@ class Kernel:
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
+        observation.defined(definition)
         self._host = HostKernel(definition)
         self._metal: MetalKernel | None = None
 

@@ -22,7 +22,11 @@ class Launch:
 Observer = Callable[[Definition, Launch], list[Any]]
 """Gets a kernel and its launch, and gives the outputs that the kernel's caller shall see."""
 
+Listener = Callable[[Definition], object]
+"""Gets a kernel's definition where it is made."""
+
 _observer: Observer | None = None
+_listener: Listener | None = None
 
 
 @contextlib.contextmanager
@@ -40,3 +44,20 @@ def launched(definition: Definition, launch: Launch) -> list[Any]:
     """The outputs of a launch, through the observer where there is one."""
     observer = _observer
     return launch.run() if observer is None else observer(definition, launch)
+
+
+@contextlib.contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Definitions are told to `listener` alone while this holds, in the whole process; then to the one before."""
+    global _listener
+    before, _listener = _listener, listener
+    try:
+        yield
+    finally:
+        _listener = before
+
+
+def defined(definition: Definition) -> None:
+    """Tells a kernel's definition to whoever listens."""
+    if (listener := _listener) is not None:
+        listener(definition)
