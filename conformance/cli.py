@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from mlx_assay.conformance.commands import capturing, cases, checking, judging, machinery, references, releases, sums
 from mlx_assay.conformance.commands.grammar import EXITS
+from mlx_assay.conformance.reporting.outlet import patient
 from mlx_assay.conformance.verbs.refusal import Refusal
-from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 COMMANDS = (judging, checking, cases, references, sums, releases, capturing, machinery)
 
@@ -54,17 +55,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if behind:
         arguments.arguments = behind
     try:
-        return int(arguments.call(arguments))
+        with patient() as lost:
+            code = int(arguments.call(arguments))
     except Refusal as refusal:
         print(f"mlx-assay: {refusal}", file=sys.stderr)
         return refusal.code
     except KeyboardInterrupt:
         print("mlx-assay: interrupted", file=sys.stderr)
         return EXIT_INCOMPLETE
-    except BrokenPipeError:
-        # The reader went away with what it wanted; nothing more can be said to it, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_CONFORMS
+    if lost:
+        print(f"mlx-assay: standard output cannot be written: {lost[0]}", file=sys.stderr)
+        return EXIT_INCOMPLETE
+    return code
 
 
 def _open_closed_streams() -> None:

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -24,6 +25,7 @@ from mlx_assay.conformance.selection import select
 from mlx_assay.conformance.verbs import doctor, listing
 from mlx_assay.conformance.verbs.engine import arguments, workers
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
+from mlx_assay.fixtures.codec import save
 
 STAGE = Path(__file__).parent
 QUERY = "normalized_argmax/*?tag=nan"
@@ -399,3 +401,19 @@ def test_a_bar_on_a_terminal_and_no_colour_where_none_is_wanted(monkeypatch: pyt
     bar.judged(record())
     bar._progress.stop()
     assert "\x1b[3" not in plain.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("sink", "code"), [("| head -c 1", EXIT_DIFFERS), ("> /dev/full", EXIT_INCOMPLETE), ("", EXIT_DIFFERS)]
+)
+def test_what_becomes_of_the_output_is_not_what_was_found(tmp_path: Path, sink: str, code: int) -> None:
+    """A diagnosis of 1 stays 1 where the reader leaves, and a device that is full makes the run incomplete."""
+    values = np.arange(400, dtype=np.float32).reshape(4, 100)
+    save(tmp_path / "sums.safetensors", {"result": values[:, 0] + 1, "values": values}, {})
+    command = f"set -o pipefail; {sys.executable} -m mlx_assay.conformance.cli order sums.safetensors --json {sink}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("No space left" in done.stderr) == (code == EXIT_INCOMPLETE)

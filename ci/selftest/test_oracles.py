@@ -228,6 +228,8 @@ def test_an_unknown_oracle_lists_the_known() -> None:
 )
 def test_a_missing_library_is_named_with_its_mend(name: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     getattr(getattr(registry.load(name), "_function", None), "cache_clear", lambda: None)()
+    for loaded in [module for module in sys.modules if module.startswith(f"{library}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, library, None)
     reason = registry.availability(name)
     assert reason is not None

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import ml_dtypes
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -183,3 +184,10 @@ def test_the_verb_refuses_what_is_no_sum(tmp_path: Path, capsys: pytest.CaptureF
     save(path, {"result": np.zeros(2, np.float32)}, {})
     assert main(["order", str(path)]) == 2
     assert "'result' and 'values'" in capsys.readouterr().err
+
+
+def test_the_verb_reads_what_mlx_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = mx.arange(12, dtype=mx.float32).reshape(2, 6)
+    mx.save_safetensors(str(tmp_path / "mlx.safetensors"), {"values": values, "result": values.sum(axis=1)})
+    assert main(["order", str(tmp_path / "mlx.safetensors")]) == 0
+    assert "sequential" in capsys.readouterr().out

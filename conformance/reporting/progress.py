@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -75,9 +74,7 @@ class Lines:
         pass
 
     def say(self, text: str) -> None:
-        # A reader that goes away (`| head`) must not cost the run its report.
-        with contextlib.suppress(BrokenPipeError):
-            print(text, file=self._file, flush=True)
+        print(text, file=self._file, flush=True)
 
     def _line(self) -> str:
         tally = self._tally

@@ -57,7 +57,7 @@ def read(path: Path) -> tuple[np.ndarray, list[np.ndarray]]:
     except OSError as error:
         raise Refusal(f"{path}: expected a file to read but: {error.strerror}") from error
     except ValueError as error:
-        raise Refusal(f"{path}: {error}") from error
+        raise Refusal(str(error)) from error
     for names in (("values",), ("a", "b")):
         if tensors.keys() == {"result", *names}:
             result, *operands = (tensors[name] for name in ("result", *names))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 from pathlib import Path
 from typing import TextIO
 
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.reporting.outlet import Outlet, opened
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
@@ -35,7 +36,8 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
             # No report of an earlier run may stand for this one.
             Session(options).finish()
         raise
-    show = screen(_own_stdout())
+    stream, outlet = _own_stdout()
+    show = screen(stream)
     for line in header(options):
         show.say(line)
     if told:
@@ -45,16 +47,21 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     report = _read(Path(options.report))
     for line in closing(report, Path(options.report).absolute()):
         show.say(line)
+    stream.flush()
+    if outlet and outlet.failure:
+        raise Refusal(f"Standard output cannot be written: {outlet.failure}", EXIT_INCOMPLETE)
     return _exit_code(report, len(selection.cases), status)
 
 
-def _own_stdout() -> TextIO:
+def _own_stdout() -> tuple[TextIO, Outlet | None]:
     """Standard output on a descriptor that pytest does not turn aside while it captures."""
+    own = sys.stdout
+    if not isinstance(own, io.TextIOWrapper):
+        return own, None
     try:
-        descriptor = os.dup(sys.stdout.fileno())
+        return opened(own.fileno(), own)
     except OSError:
-        return sys.stdout
-    return os.fdopen(descriptor, "w", encoding=sys.stdout.encoding, errors="backslashreplace")
+        return own, None
 
 
 def _prepare(options: Options) -> tuple[Selection, str]:

@@ -87,7 +87,7 @@ def factored_row(
     """The same product with unscaled codes: fma(y, scale * x, .), and each output times 1 / 147.8 once.
 
     Not the bits of down_codebook_row. In float32, where nothing overflows or is denormal, both lie within
-    (ceil(rows / 128) + 13) * 2^-24 * sum |code * scale * x| of the exact sum, hence within twice that of each other.
+    (ceil(rows / 128) + 38) * 2^-24 * sum |code * scale * x| of the exact sum, hence within twice that of each other.
     Takes every layout that either codebook kernel takes; arguments, result and errors are theirs.
     """
     operation = "factored_row"
