@@ -205,6 +205,16 @@ def test_cases_that_came_or_went_wait_for_review(root: Path) -> None:
     assert hold(VALUES, root).state == "holds"
 
 
+def test_what_is_said_of_a_group_is_recorded_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(VALUES, why="Another reason")
+    assert "its reason, flags or version changed" in hold(other, root).lines[0]
+    assert "0 added, 0 removed, 1 changed" in regenerate(other, None, root).lines[0]
+    monkeypatch.setattr("mlx_assay.conformance.regeneration.review.groups", lambda: {VALUES.name: other})
+    assert settled(root, keys=["a"])[0] == 0
+    assert hold(other, root).state == "holds"
+    assert hold(VALUES, root).state == "fault"
+
+
 def test_damage_in_what_waits_settles_nothing(root: Path) -> None:
     regenerate(replace(VALUES, version=2), None, root)
     tensors = store.paths(root, VALUES.name, {}, pending=True)[1]

@@ -16,7 +16,7 @@ from mlx_assay.fixtures.goldens.group import Group
 from mlx_assay.fixtures.goldens.store import Recording, tensor_name
 
 Cause = Literal["added", "removed", "generator", "oracle", "words"]
-"""A case came or went, its inputs or its answers changed, or only what is said of it."""
+"""A case came or went, its inputs or its answers changed, or only what is said of it or of the whole group."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,24 @@ def drifts(group: Group, recording: Recording | None, today: Mapping[str, Answer
     """
     known = recording.document.entries() if recording else {}
     found = [_drift(group, known.get(case), answer, recording) for case, answer in today.items()]
+    if recording and said(group) != {name: getattr(recording.document, name) for name in said(group)}:
+        found.append(Drift(group.name, "words", True, ()))
     if whole:
         found += [Drift(case, "removed", True, ()) for case in known if case not in today]
     return sorted((drift for drift in found if drift), key=lambda drift: drift.case)
+
+
+def said(group: Group) -> dict[str, object]:
+    """What a document says of its group as a whole."""
+    return {
+        "why": group.why,
+        "operation": group.operation,
+        "form": group.form,
+        "scope": group.scope,
+        "oracle": group.oracle.replace("_", "-"),
+        "answer": group.answer,
+        "settings": dict(group.settings),
+    }
 
 
 def _drift(group: Group, old: Entry | None, new: Answered, recording: Recording | None) -> Drift | None:

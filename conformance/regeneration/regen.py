@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mlx_assay.conformance.query import Query, QueryError
 from mlx_assay.conformance.regeneration.answers import Answered, answered, release
-from mlx_assay.conformance.regeneration.drift import Drift, drifts
+from mlx_assay.conformance.regeneration.drift import Drift, drifts, said
 from mlx_assay.conformance.regeneration.holding import Held, told
 from mlx_assay.conformance.regeneration.machine import Absent, device, key, today, toolchain
 from mlx_assay.fixtures.case import Case
@@ -74,8 +74,8 @@ def regenerate(group: Group, members: list[Member] | None, root: Path = FOLDER) 
         return Held(group.name, "fault", (f"nothing is written: {error}",))
     counts = {cause: sum(drift.cause == cause for drift in found) for cause in ("added", "removed")}
     changed = len(found) - sum(counts.values())
-    said = f"{path}: {counts['added']} added, {counts['removed']} removed, {changed} changed: review it"
-    return Held(group.name, "waits", (said,), len(fresh))
+    line = f"{path}: {counts['added']} added, {counts['removed']} removed, {changed} changed: review it"
+    return Held(group.name, "waits", (line,), len(fresh))
 
 
 def _write(
@@ -99,19 +99,13 @@ def _write(
         tensors |= answer.tensors
     document = Document(
         group=group.name,
-        why=group.why,
-        operation=group.operation,
-        form=group.form,
-        scope=group.scope,
         key=dict(mine),
         device=device(group),
-        oracle=group.oracle.replace("_", "-"),
         release=release(group),
-        answer=group.answer,
-        settings=dict(group.settings),
         toolchain=toolchain(),
         recorded=today(),
         file="",
         cases=[*kept, *(answer.entry for answer in fresh.values())],
+        **said(group),  # type: ignore[arg-type]
     )
     return store.write(root, document, tensors, pending=True)

@@ -8,7 +8,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mlx_assay.fixtures.goldens.store import FOLDER
 
 NAME = "mlx-assay-vectors"
 INDEX = "vectors/index.json"
+PROSE = ("README.md", "LICENSE")
 
 
 def vectors(root: Path = FOLDER) -> dict[str, bytes]:
@@ -47,6 +48,16 @@ def vectors(root: Path = FOLDER) -> dict[str, bytes]:
     return found
 
 
+def licence() -> dict[str, bytes]:
+    """The licence's text as the distribution carries it."""
+    text = distribution("mlx-assay").read_text("licenses/LICENSE")
+    if not text:
+        raise store.Damage(
+            "Expected licenses/LICENSE in the distribution's metadata but there is none: install it anew"
+        )
+    return {"LICENSE": text.encode()}
+
+
 def npm(root: Path = FOLDER) -> dict[str, bytes]:
     """The files of the npm package by their path in it."""
     manifest = {
@@ -64,6 +75,7 @@ def npm(root: Path = FOLDER) -> dict[str, bytes]:
         "index.js": _own("vectors.js"),
         "index.d.ts": _own("vectors.d.ts"),
         "README.md": _own("vectors.md"),
+        **licence(),
         **vectors(root),
     }
 
@@ -89,7 +101,7 @@ def packed(content: Mapping[str, bytes], prefix: str) -> bytes:
 def release(out: Path, root: Path = FOLDER) -> dict[Path, str]:
     """Writes both into a folder; returns each file's SHA-256."""
     package = npm(root)
-    plain = {name: data for name, data in package.items() if name.startswith("vectors/") or name == "README.md"}
+    plain = {name: data for name, data in package.items() if name.startswith("vectors/") or name in PROSE}
     full = f"{NAME}-{version('mlx-assay')}"
     made = {out / f"{full}.tar.gz": packed(plain, full), out / f"{full}.tgz": packed(package, "package")}
     out.mkdir(parents=True, exist_ok=True)

@@ -95,6 +95,9 @@ def review(found: Waiting, keyboard: Keyboard, say: Say, root: Path = FOLDER) ->
 
 
 def _shown(drift: Drift, found: Waiting) -> Iterable[str]:
+    if drift.case == found.new.document.group:
+        yield f"{drift.case}: what is said of the group as a whole changed"
+        return
     entry = found.new.document.entries().get(drift.case) or (found.old and found.old.document.entries()[drift.case])
     assert entry
     yield f"{drift.case}: {drift.cause}"
