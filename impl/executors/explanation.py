@@ -29,6 +29,7 @@ _UNBALANCED = re.compile(
     r"extraneous closing brace|expected '}'|expected unqualified-id|function definition is not allowed"
 )
 _CONSTANT = re.compile(r"error' attribute: (function constant \w+ \((\w+)\) has no value: [^\n]*)")
+_UNDEFINED = re.compile(r"^undefined symbol (\w+)", re.M)
 
 
 class _Message(NamedTuple):
@@ -96,18 +97,23 @@ def _line(text: Text, file: str, number: int) -> str:
     return lines[number - 1].strip() if number <= len(lines) else ""
 
 
-def _constants(text: Text, said: str) -> str:
-    """Function constants without a value: the back end finds them, and knows no line."""
-    told = []
+def _without_lines(text: Text, said: str) -> Iterator[str]:
+    """What is found after the compiler's front end, which knows no line: told where the text names it."""
     for message, name in dict.fromkeys(_CONSTANT.findall(said)):
-        declared = re.compile(rf"\b{name}\s*\[\[")
-        for file, code in (("header", text.header), ("source", text.source)):
-            if (found := declared.search(code)) is not None:
-                told.append(_told(text, file, code.count("\n", 0, found.start()) + 1, message))
-                break
-        else:
-            told.append(message)
-    return "\n".join(told)
+        yield _named(text, rf"\b{name}\s*\[\[", message)
+    if (undefined := _UNDEFINED.search(said)) is not None:
+        # In C++ a name stands in its symbol behind its length.
+        lengths = re.finditer(r"(?=(\d+))", undefined[1])
+        names = [undefined[1][m.end(1) :][: int(m[1])] for m in lengths] or [undefined[1]]
+        name = next((n for n in names if re.search(rf"\b{re.escape(n)}\s*\(", text.source + text.header)), undefined[1])
+        yield _named(text, rf"\b{re.escape(name)}\s*\(", f"{name} is declared and used, and nothing defines it")
+
+
+def _named(text: Text, pattern: str, message: str) -> str:
+    for file, code in (("source", text.source), ("header", text.header)):
+        if (found := re.search(pattern, uncommented(code))) is not None:
+            return _told(text, file, code.count("\n", 0, found.start()) + 1, message)
+    return message
 
 
 def _told(text: Text, file: str, number: int, message: str) -> str:
@@ -121,12 +127,12 @@ def explain(text: Text, said: str) -> str:
     """
     if not re.fullmatch(r"\w+", text.name):
         return f"the name of its function would be {text.name!r}: a kernel's name has letters, digits and _ alone"
-    if (constants := _constants(text, said)) != "":
-        return constants
+    if found := list(_without_lines(text, said)):
+        return "\n".join(found)
     own, generated = [], []
     for file, number, message in dict.fromkeys(_messages(text, said)):
         if file == "signature":
-            generated.append(f"in the generated signature: {message}\n    {_line(text, file, number)}")
+            generated.append(f"{message}: in the generated signature, `{_line(text, file, number)}`")
         else:
             own.append(_told(text, file, number, message))
     # What the signature's types or names break besides is no news where the author's own lines are wrong.
