@@ -64,7 +64,8 @@ class Contract:
     references share (such as the native logsumexp), once a subcase. `relaxations` are names from
     conformance/judging/relaxation.py. `explain(arguments, got, want, index)` says in a few words why a place differs.
     The first reference is the primary one: the others are held against it too. An output has at most `expansion` times
-    as many elements as the largest input, or 4 KiB.
+    as many elements as the largest input, or 4 KiB. `addends(arguments)` are the numbers [m, n], or their two factors,
+    whose m sums the flattened output is, where it is nothing else: `mlx-assay order` asks for them.
     """
 
     operation: str
@@ -77,6 +78,7 @@ class Contract:
     prepare: Callable[[Arguments], Arguments] = lambda arguments: arguments
     explain: Callable[[Arguments, np.ndarray, np.ndarray, tuple[int, ...]], str] = lambda *_: ""
     expansion: int = 1
+    addends: Callable[[Arguments], tuple[np.ndarray, ...]] | None = None
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

@@ -191,3 +191,30 @@ def test_the_verb_reads_what_mlx_wrote(tmp_path: Path, capsys: pytest.CaptureFix
     mx.save_safetensors(str(tmp_path / "mlx.safetensors"), {"values": values, "result": values.sum(axis=1)})
     assert main(["order", str(tmp_path / "mlx.safetensors")]) == 0
     assert "sequential" in capsys.readouterr().out
+
+
+OWN_FOLD = """
+import mlx.core as mx
+
+def trellis_fold(partial, output_dtype):
+    total = mx.zeros(partial.shape[2:])
+    for row in range(127, -1, -1):
+        total = total + partial[0, row]
+    return total[None].astype(getattr(mx, output_dtype))
+"""
+
+
+def test_the_verb_on_a_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MLX's column reduction of the built-in kernel, and an implementation that adds from the last row up."""
+    (tmp_path / "own_fold.py").write_text(OWN_FOLD)
+    monkeypatch.syspath_prepend(tmp_path)
+    case = "trellis_fold/float32/sum/magnitudes?cols=256&seed=0"
+    assert main(["order", case]) == 0
+    assert "MLX looped column reduction, ascending-butterfly" in capsys.readouterr().out
+    assert main(["order", case, "--implementation", "own_fold", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [answer["matches"][0]["name"] for answer in told.values()] == ["reverse"] * len(told)
+    assert main(["order", "normalized_argmax/bfloat16/ties/tiles?vocab=1025&seed=0"]) == 2
+    assert "an operation that is a sum, trellis_fold" in capsys.readouterr().err

@@ -48,5 +48,6 @@ CONTRACTS = [
                  "IEEE 754-2019, 6.2.3 (relaxation nan-any)"),
         ),
         explain=explain,
+        addends=lambda arguments: (np.ascontiguousarray(arguments["partial"][0].T),),
     ),
 ]  # fmt: skip

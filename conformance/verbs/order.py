@@ -7,9 +7,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from mlx_assay.conformance.contract import contracts, seen
 from mlx_assay.conformance.judging.order import Candidate, Diagnosis, diagnose
-from mlx_assay.conformance.verbs.refusal import Refusal
-from mlx_assay.conformance.verdict import EXIT_DIFFERS
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.selection import replayed
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.verbs.replay import outcomes_of, subcases_of
+from mlx_assay.conformance.verdict import EXIT_DIFFERS, EXIT_INCOMPLETE
 from mlx_assay.fixtures.codec import load
 from mlx_assay.oracles.accumulation import described
 
@@ -46,6 +50,37 @@ def order(path: str, as_json: bool = False) -> int:
     answer = _answer(found, result, operands)
     print(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() if as_json else _told(answer))
     return 0 if found.matches else EXIT_DIFFERS
+
+
+def order_of_case(text: str, target: str | None, executor: str | None, limit: float, as_json: bool = False) -> int:
+    """Runs a case of an operation that sums, and prints the diagnosis of each subcase; 1 if any has none."""
+    with refusing():
+        case = replayed(text)
+    contract = contracts()[case.operation]
+    if contract.addends is None:
+        summing = ", ".join(name for name, known in contracts().items() if known.addends)
+        raise Refusal(f"Expected a case of an operation that is a sum, {summing}, but got {case.operation}")
+    checked_executor(executor)
+    subcases = subcases_of(case)
+    with Implementation(target, executor, limit) as implementation:
+        try:
+            outcomes = outcomes_of(contract, subcases, implementation)
+        except ImplementationError as error:
+            raise Refusal(str(error)) from error
+        declared = implementation.environment["executor"]
+    answers: dict[str, Answer] = {}
+    for subcase, outcome in zip(subcases, outcomes, strict=False):
+        if outcome.array is not None:
+            operands = list(contract.addends(seen(subcase, declared)))
+            result = outcome.array.reshape(-1)
+            answers[subcase.label] = _answer(diagnose(result, *operands), result, operands)
+    if not answers:
+        raise Refusal(f"Expected sums to come from {case.id} but none did: mlx-assay replay tells why", EXIT_INCOMPLETE)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(answers), indent=2).decode())
+    else:
+        print("\n".join(f"{label}: {_told(answer)}" for label, answer in answers.items()))
+    return 0 if all(answer.matches for answer in answers.values()) else EXIT_DIFFERS
 
 
 def read(path: Path) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -61,7 +61,7 @@ def replay(
 def _replayed(text: str, implementation: Implementation, say: Say) -> int:
     with refusing():
         case = replayed(text)
-    subcases = _subcases(case)
+    subcases = subcases_of(case)
     target = implementation.target
     checked_executor(implementation.executor)
     contract = contracts().get(case.operation)
@@ -76,7 +76,7 @@ def _replayed(text: str, implementation: Implementation, say: Say) -> int:
             raise Refusal(f"Expected {target!r} to have {case.operation} but it has {', '.join(operations)} alone")
         record = judge(case, implementation)
         _tell_case(case, record, say)
-        outcomes = _outcomes(contract, subcases, implementation)
+        outcomes = outcomes_of(contract, subcases, implementation)
         environment = implementation.environment
         machine = Machine(environment["executor"], applicable(contract.relaxations, environment))
     for place, subcase in enumerate(subcases):
@@ -89,14 +89,15 @@ def _replayed(text: str, implementation: Implementation, say: Say) -> int:
     return EXIT_CODES[outcome(1, [record], complete=True)]
 
 
-def _subcases(case: Case) -> list[Subcase]:
+def subcases_of(case: Case) -> list[Subcase]:
+    """The case's subcases; Refusal where its parameters make none."""
     try:
         return kind_of(case).subcases(case)
     except (TypeError, ValueError, KeyError, IndexError, ArithmeticError, MemoryError) as error:
         raise Refusal(f"Expected parameters of which inputs can be made but {case.id!r} gave: {error}") from error
 
 
-def _outcomes(contract: Contract, subcases: list[Subcase], implementation: Implementation) -> list[Outcome]:
+def outcomes_of(contract: Contract, subcases: list[Subcase], implementation: Implementation) -> list[Outcome]:
     """What each call returns, in a run beside the judge's own; as many as came before the process died."""
     calls = [[subcase.arguments[name] for name in contract.parameters] for subcase in subcases]
     try:
