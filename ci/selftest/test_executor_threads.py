@@ -14,6 +14,9 @@ from mlx_assay.impl.executors.choice import schedule
 COUNTS = [1, 2, 31, 32, 33, 63, 64, 65, 100, 128, 1000, 1024]
 NUMPY = {mx.float32: np.float32, mx.uint32: np.uint32, mx.int32: np.int32, mx.float16: np.float16}
 
+# They do so on purpose.
+DIVERGENT = pytest.mark.filterwarnings("ignore::mlx_assay.impl.executors.DivergenceWarning")
+
 
 def run(
     source: str,
@@ -242,6 +245,7 @@ def test_votes() -> None:
     assert lanes("out[i] = simd_is_first();", x, mx.uint32).tolist() == [int(i % 32 == 0) for i in range(40)]
 
 
+@DIVERGENT
 def test_diverged_lanes_act_with_those_at_the_same_call() -> None:
     x = np.arange(32, dtype=np.uint32)
     body = "if (i % 2 == 0) {\n  out[i] = simd_sum(v);\n} else {\n  out[i] = simd_sum(v);\n}"
@@ -255,6 +259,7 @@ def test_diverged_lanes_act_with_those_at_the_same_call() -> None:
 HALVES = [16] * 16 + [1600] * 16
 
 
+@DIVERGENT
 @pytest.mark.parametrize(
     ("header", "body", "want"),
     [
@@ -290,6 +295,7 @@ def test_lanes_of_other_calls_and_turns_take_no_part(header: str, body: str, wan
     assert lanes(body, x, mx.uint32, header=header).tolist() == want
 
 
+@DIVERGENT
 def test_loops_of_unequal_length() -> None:
     # Lane i runs i + 1 rounds; in round r the lanes r..31 are left, and each round's sum counts them.
     body = "uint total = 0; for (uint r = 0; r <= i; r++) total += simd_sum(1u); out[i] = total;"
@@ -332,6 +338,7 @@ def test_schedules() -> None:
         pass
 
 
+@DIVERGENT
 def test_threads_that_returned_count_as_arrived() -> None:
     body = (
         "threadgroup uint s[64]; if (i >= 25) return; s[i] = v;"

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from types import TracebackType
 
 import msgspec
@@ -150,6 +151,8 @@ def main(descriptor: int, lifeline: int, parent: int, settings: str) -> None:
     faulthandler.enable(all_threads=False)
     # Asked for by the process that waits, before it ends a script that took too long.
     faulthandler.register(signal.SIGUSR1, all_threads=False)
+    # The checker names what this tells of.
+    warnings.simplefilter("ignore", executors.DivergenceWarning)
     sources.listen()
     given = msgspec.json.decode(settings, type=Settings)
     channel = Channel(descriptor)

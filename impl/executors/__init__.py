@@ -10,6 +10,7 @@ from mlx_assay.impl.executors.choice import (
     use,
 )
 from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
+from mlx_assay.impl.executors.divergence import DivergenceWarning
 from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
 from mlx_assay.impl.executors.memories import RememberedNoMetal, remembering
 from mlx_assay.impl.executors.substitution import host_metal
@@ -17,6 +18,7 @@ from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
 
 __all__ = [
     "NAMES",
+    "DivergenceWarning",
     "ExecutorUnavailable",
     "Finding",
     "Kernel",

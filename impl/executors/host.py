@@ -13,6 +13,7 @@ from mlx_assay.impl.executors.checker.call import call, extent
 from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
+from mlx_assay.impl.executors.divergence import Divergence, warn
 from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.guard import Guard
 from mlx_assay.impl.executors.signature import (
@@ -93,6 +94,12 @@ class HostKernel:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._prepared: dict[object, _Prepared] = {}
+        self._warned = False
+
+    def _met(self, found: Divergence) -> None:
+        if any(found) and not self._warned:
+            self._warned = True
+            warn(self.definition.name, found)
 
     def _prepare(self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template) -> _Prepared:
         kinds = tuple((a.dtype, a.ndim == 0, a.size < MAX_CONSTANT_ELEMENTS) for a in inputs)
@@ -230,10 +237,11 @@ class HostKernel:
             arguments.append(Argument(name, launch.layout(out)[0], 0, out.nbytes, out.itemsize, True))
         how = (grid, threadgroup, poison, choice.code(choice.current_schedule()))
         if not choice.is_guarded():
-            launch.launch(prepared.library, definition.name, [a.address for a in arguments], *how)
+            self._met(launch.launch(prepared.library, definition.name, [a.address for a in arguments], *how))
             return outputs
         with Guard() as guard:
             addresses = [guard.place(a.name, a.address, a.before, a.size, a.element, a.output) for a in arguments]
-            launch.launch(prepared.library, definition.name, addresses, *how, guard)
+            found = launch.launch(prepared.library, definition.name, addresses, *how, guard)
             guard.finish(definition.name)
+        self._met(found)
         return outputs

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mlx_assay.impl.executors import crew, fidelity
 from mlx_assay.impl.executors.arguments import axes
+from mlx_assay.impl.executors.divergence import Divergence
 from mlx_assay.impl.executors.guard import STRAY, Guard
 from mlx_assay.impl.executors.objects import Library
 
@@ -150,14 +151,14 @@ def launch(
     poison: int,
     schedule: int = 0,
     guard: Guard | None = None,
-) -> None:
+) -> Divergence:
     """Runs every thread of a grid. RuntimeError: a fault of the kernel, with its name and source lines.
 
     `guard` holds the arrays where the launch is guarded; StrayAccess: the kernel left them.
     """
     grid, threadgroup = check_grid(grid, threadgroup)
     if not all(grid):
-        return
+        return Divergence(0, 0)
     request = prepare(library.thread, library.threadgroup_bytes, grid, threadgroup, poison, schedule)
     buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
     request.buffers = ctypes.addressof(buffers)
@@ -173,3 +174,4 @@ def launch(
         )
     if fault:
         raise RuntimeError("[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)")
+    return Divergence(request.divergent_simdgroup_operations, request.barriers_after_exits)

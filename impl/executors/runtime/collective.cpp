@@ -55,10 +55,11 @@ void resolve_divergence(Engine* e, Simdgroup* s) {
     s->early &= ~mask;
     report_divergence(e, s, leader, mask);
   }
+  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask;
+  if (elsewhere && s->lane[leader].argument != kForBranches) count(&e->launch->divergent_simdgroup_operations);
   complete(e, s, leader, mask);
   s->waiting &= ~mask;
   s->ready |= mask;
-  count(&e->launch->divergent_simdgroup_operations);
 }
 
 }  // namespace assay
