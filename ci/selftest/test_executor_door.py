@@ -134,7 +134,7 @@ def test_other_machines_objects_can_be_made(
         kernel = tmp_path / f"{dtype}.clcpp"
         kernel.write_text(text)
         for switches in (Fidelity(), Fidelity(contraction="off", f32_denormals="kept")):
-            objects._compile_kernel(compiler, kernel, tmp_path / "kernel.o", switches)
+            objects._compile_kernel(kernel, tmp_path / "kernel.o", switches)
     magic = {"linux": b"\x7fELF", "darwin": b"\xcf\xfa\xed\xfe"}[system]
     assert (tmp_path / "kernel.o").read_bytes().startswith(magic)
     for name in objects.RUNTIME_SOURCES:
