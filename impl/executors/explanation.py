@@ -17,6 +17,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\b(\w+) __attribute__\(\(ext_vector_type\((\d)\)\)\)", r"\1\2"),
     (r" \(vector of \d '\w+(?: \w+)*' values\)", ""),
     (r"\bmake_(?=\w+[234]\b|vec\b)|\bassay::make<(?=\w+>)", ""),
+    (r"\bassay::(bfloat|bool)_vector<(\d)>", r"\1\2"),
+    (r"\bassay::packed_vector<(\w+), (\d)>", r"packed_\1\2"),
+    (r"\b(global|local|generic|pipe|kernel|read_only|write_only|read_write)_\b", r"\1"),
     (r"C\+\+ for OpenCL(?: version \d+)?", "Metal"),
     (r"attempt to use a poisoned identifier", "'double' is not supported in Metal: use float"),
     *((rf"\b{theirs}\b", metals) for theirs, metals in _SPACES.items()),
@@ -24,6 +27,12 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\b__generic ", ""),
     (r" \[-W[^\]]*\]$", ""),
 )
+# The kernel is no kernel to clang. In a body it is the rewriting that knows declarations without an initialiser.
+_FUNCTIONS = "non-kernel function variable cannot be declared in {} address space"
+_IN_KERNEL = {
+    _FUNCTIONS.format("threadgroup"): "a threadgroup variable takes no initialiser: let a thread assign to it",
+    _FUNCTIONS.format("constant"): "a constant variable stands outside of functions: declare it in the header",
+}
 _ASSERTION = re.compile(r"static assertion failed(?: due to requirement '.*?')?: (?=\w)")
 _UNBALANCED = re.compile(
     r"extraneous closing brace|expected '}'|expected unqualified-id|function definition is not allowed"
@@ -87,6 +96,8 @@ def _messages(text: Text, said: str) -> Iterator[_Message]:
         if placed is not None:
             if placed is not error:
                 message = _ASSERTION.sub("", message)
+            if placed["file"] == "source":
+                message = _IN_KERNEL.get(message, message)
             yield _Message(placed["file"], int(placed["line"]), message)
         elif error["file"] == "signature":
             yield _Message("signature", int(error["line"]), message)
