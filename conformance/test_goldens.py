@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mlx_assay.conformance.regeneration.captures import hold_captures
 from mlx_assay.conformance.regeneration.holding import Held, hold, hold_folder, hold_real
 from mlx_assay.fixtures.goldens.catalogue import groups
 
@@ -25,3 +26,7 @@ def test_the_files_are_what_they_say() -> None:
 
 def test_the_real_input_is_the_recorded_one() -> None:
     judged(hold_real())
+
+
+def test_kept_captures_are_what_they_say() -> None:
+    judged(hold_captures())

@@ -245,4 +245,4 @@ def test_checking_writes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     said: list[str] = []
     assert check(said.append, root) == 0
     assert {path: path.stat().st_mtime_ns for path in store.files(root.parent)} == before
-    assert [line.split()[0] for line in said] == ["ok", "ok", "ok"]
+    assert [line.split()[0] for line in said] == ["ok", "ok", "ok", "ok"]

@@ -32,6 +32,8 @@ def add(verbs: Any) -> None:
     promote.add_argument("--why", metavar="TEXT", required=True, help="which fault it hunts, in one sentence")
     promote.add_argument("--issue", metavar="URL", default="", help="where the fault is discussed")
     promote.add_argument("--subcase", metavar="LABEL", help="which call of a case (default: a report's, or each)")
+    adopt = _action(actions, "adopt", "keep a device's capture as the golden of its class", _adopt)
+    adopt.add_argument("file", metavar="FILE", help="what mlx-assay capture wrote on that device")
     export = _action(actions, "export", "make a release tarball and an npm package of the vectors", _export)
     export.add_argument("--out", metavar="FOLDER", default="dist", help="default: dist")
 
@@ -73,6 +75,12 @@ def _promote(arguments: argparse.Namespace) -> int:
         return promote(arguments.what, arguments.why, arguments.issue, arguments.subcase)
     except ValueError as error:
         raise Refusal(str(error)) from error
+
+
+def _adopt(arguments: argparse.Namespace) -> int:
+    from mlx_assay.conformance.verbs.fixtures import keep_capture
+
+    return keep_capture(arguments.file)
 
 
 def _export(arguments: argparse.Namespace) -> int:

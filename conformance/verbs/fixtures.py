@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from mlx_assay.conformance.regeneration import real_input
+from mlx_assay.conformance.regeneration.captures import adopt, hold_captures
 from mlx_assay.conformance.regeneration.holding import Held, hold_all
 from mlx_assay.conformance.regeneration.machine import Absent
 from mlx_assay.conformance.regeneration.permission import writing
@@ -23,7 +24,17 @@ MARKS = {"holds": "ok", "fault": "FAULT", "incomplete": "NOT RUN", "elsewhere": 
 
 def check(say: Say = print, root: Path = FOLDER) -> int:
     """Holds everything; writes nothing. 0 where all of it holds, 1 for a fault, 3 where a library is missing."""
-    return _closed(hold_all(root=root), say)
+    return _closed((*hold_all(root=root), hold_captures()), say)
+
+
+def keep_capture(path: str, say: Say = print) -> int:
+    """Keeps a device's capture among the fixtures; Refusal says why it cannot be one."""
+    writing("adopt")
+    try:
+        say(f"Kept as {adopt(Path(path))}")
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    return EXIT_CONFORMS
 
 
 def regen(queries: Sequence[str], say: Say = print, root: Path = FOLDER) -> int:
