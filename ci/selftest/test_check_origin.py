@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mlx_assay.conformance.checking import literals, sources
-from mlx_assay.conformance.checking.origin import locate, regions
+from mlx_assay.conformance.checking import literals, places, sources
+from mlx_assay.conformance.checking.origin import Line, locate, regions
 from mlx_assay.conformance.checking.places import Texts, meant
 from mlx_assay.impl.executors.checker.finding import Place
 from mlx_assay.impl.executors.signature import Definition
@@ -227,3 +227,83 @@ MEANT = {
 def test_what_is_meant_in_a_line(text: str, statement: str, array: str, how: str, wanted: str) -> None:
     begin, end = meant(text, statement, array, how)
     assert text[begin:end] == wanted
+
+
+MAKERS = '''
+LAST = """
+    uint j = lane;
+    out[j] = a[j + 9];
+"""
+
+def one():
+    return make("""
+    uint j = lane;
+    out[j] = a[j] + 1;  // one
+    """)
+
+def two():
+    return make("""
+    uint j = lane;
+    out[j] = a[j] + 1;  // one
+    """)  # @two
+
+def formatted(n=3):
+    return make(f"""
+    uint j = lane;
+    out[j] = a[j + {n}] + 1;  // @formatted
+    """)
+
+def replaced():
+    return make("""
+    uint j = lane;
+    out[j] = a[j + OFF] + 1;  // @replaced
+    """.replace("OFF", "4"))
+
+def joined():
+    lines = ["uint j = lane;"]
+    lines.append("out[j] = a[j] + 1;  // @joined")
+    return make("\\n".join(lines))
+
+def escaped():
+    return make("uint j = lane;\\nout[j] = a[j] + 1;  // \\"@escaped\\"")
+
+table = {
+    "first": lambda: make("uint j = lane; out[j] = a[j];"),
+    "tabled": lambda: make("uint j = lane; out[j] = a[j];"),  # @tabled
+}
+
+def generated():
+    return make("uint j = lane;\\n" + "out[j] = " + "a[j] + 1;  // nowhere in whole")
+'''
+
+
+def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[list[Line | None], list[str]]:
+    """Where the text that a function of MAKERS gives is found, and the lines of the file."""
+    file = tmp_path / "makers.py"
+    file.write_text(MAKERS)
+
+    def make(source: str) -> tuple[str, dict[str, list[int]]]:
+        return source, {str(file): places.stack()[str(file)]}
+
+    space: dict[str, Any] = {"make": make}
+    exec(compile(MAKERS, str(file), "exec"), space)
+    text, made = space.get(name, space["table"].get(name))()
+    monkeypatch.setattr(sources, "_read", {str(file): None})
+    return sources.find(text, made), MAKERS.split("\n")
+
+
+@pytest.mark.parametrize("name", ["two", "formatted", "replaced", "joined", "escaped", "tabled"])
+def test_of_texts_alike_the_one_is_found_that_made_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    found, lines = maker(tmp_path, monkeypatch, name)
+    there = next(number for number, line in enumerate(lines, 1) if f"@{name}" in line)
+    told = {line.number for line in found if line is not None}
+    assert there - (name == "two") in told, (told, there)
+
+
+def test_a_line_that_no_text_holds_is_not_taken_from_another_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = maker(tmp_path, monkeypatch, "generated")
+    assert found[1:] in ([], [None])

@@ -17,6 +17,9 @@ _ESCAPED = re.compile(r"[0-7]{1,3}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
+Span = tuple[int, int]
+
+
 class Character(NamedTuple):
     """A character of a literal's value, and the number of the line where it is written."""
 
@@ -25,18 +28,22 @@ class Character(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Neighbouring literals: the lines that they make, the number of the file's line for each, and the last line."""
+    """Neighbouring literals: the lines that they make, the number of the file's line for each, and the last line.
+
+    `around` are the first and the last line of each expression, statement and function that they stand in.
+    """
 
     lines: list[str]
     numbers: list[int]
     last: int
+    around: set[Span]
 
 
 def pieces(text: str) -> list[Piece]:
     """The literals of a program; docstrings and other bare texts are none. SyntaxError, ValueError: it is none."""
     tree, rows = ast.parse(text), [row.encode() for row in text.split("\n")]
     found: list[Piece] = []
-    for node in _nodes(tree):
+    for node, around in _nodes(tree):
         lines, numbers = _lines(list(characters(written(rows, node), node.lineno)), node.lineno)
         if not any(line.strip() for line in lines):
             # What stands between two literals of a text, as a rule.
@@ -44,25 +51,29 @@ def pieces(text: str) -> list[Piece]:
         if found and node.lineno <= found[-1].last:
             found[-1].lines.extend(lines)
             found[-1].numbers.extend(numbers)
-            found[-1] = found[-1]._replace(last=max(found[-1].last, node.end_lineno or node.lineno))
+            last = max(found[-1].last, node.end_lineno or node.lineno)
+            found[-1] = found[-1]._replace(last=last, around=found[-1].around | around)
         else:
-            found.append(Piece(lines, numbers, node.end_lineno or node.lineno))
+            found.append(Piece(lines, numbers, node.end_lineno or node.lineno, set(around)))
     return found
 
 
-def _nodes(tree: ast.AST) -> list[ast.expr]:
-    """Text literals by their place; the parts of a formatted one are its own."""
-    bare, found, waiting = set(), [], [tree]
+def _nodes(tree: ast.AST) -> list[tuple[ast.expr, frozenset[Span]]]:
+    """Text literals by their place, and what they stand in; the parts of a formatted one are its own."""
+    bare, found = set(), []
+    waiting: list[tuple[ast.AST, frozenset[Span]]] = [(tree, frozenset())]
     while waiting:
-        node = waiting.pop()
+        node, around = waiting.pop()
+        if isinstance(node, ast.expr | ast.stmt):
+            around |= {(node.lineno, node.end_lineno or node.lineno)}
         if isinstance(node, ast.Expr):
             bare.add(id(node.value))
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             if id(node) not in bare:
-                found.append(node)
+                found.append((node, around))
             continue
-        waiting.extend(ast.iter_child_nodes(node))
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+        waiting.extend((child, around) for child in ast.iter_child_nodes(node))
+    return sorted(found, key=lambda one: (one[0].lineno, one[0].col_offset))
 
 
 def written(rows: list[bytes], node: ast.expr) -> str:

@@ -65,6 +65,11 @@ class Region:
     lines: tuple[str, ...]
     numbers: tuple[int, ...]
     texts: tuple[str, ...]
+    around: tuple[tuple[int, int], ...] = ()
+
+    def distance(self, number: int) -> int | None:
+        """The lines of the least piece of the program that holds this and another line; None: the module alone."""
+        return min((last - first for first, last in self.around if first <= number <= last), default=None)
 
 
 def regions(path: Path) -> list[Region]:
@@ -80,16 +85,25 @@ def regions(path: Path) -> list[Region]:
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
     return [
-        Region(path, tuple(one.lines), tuple(one.numbers), tuple(rows[number - 1] for number in one.numbers))
+        Region(
+            path,
+            tuple(one.lines),
+            tuple(one.numbers),
+            tuple(rows[number - 1] for number in one.numbers),
+            tuple(one.around),
+        )
         for one in found
     ]
 
 
-def locate(text: str, places: Iterable[Region], near: Mapping[str, Sequence[int]] | None = None) -> list[Line | None]:
+def locate(
+    text: str, places: Iterable[Region], near: Mapping[str, Sequence[int]] | None = None, strict: bool = False
+) -> list[Line | None]:
     """For each line of `text` the line of a file where it stands, None for one that is nowhere (or blank).
 
     The region that holds most of the text in the fewest pieces comes first, of equal ones that nearest to the lines of
     `near` (by file, those of the call); others fill in what it lacks.
+    `strict`: lines must show where they are filled in.
     """
     wanted = [_plain(line) for line in text.split("\n")[:MOST_LINES]]
     scored = []
@@ -97,6 +111,10 @@ def locate(text: str, places: Iterable[Region], near: Mapping[str, Sequence[int]
         runs = _chosen(_runs(wanted, region), wanted)
         if runs:
             between = _between(wanted, runs, region)
+            if strict:
+                between = {
+                    at: place for at, place in between.items() if _Held.of(region.lines[place]).becomes(wanted[at])
+                }
             score = _weight(wanted, runs, between, region) - LIGHTEST_RUN * (len(runs) - 1)
             distance = _distance(region, near or {})
             scored.append((-score - AT_THE_CALL * (distance == 0), distance, region, between))

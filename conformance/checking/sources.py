@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -26,6 +27,16 @@ SHORTEST_ANCHOR = 6
 
 _WRITTEN_OTHERWISE = re.compile(r"[{}\\\\\"'\t]+|\b\d+\b")
 """What is written in another way in some literals, and what is often filled in."""
+
+MOST_PIECES = 4
+"""Pieces of a program around one of its lines that are searched for a kernel's text, from the least on."""
+
+MOST_NEAR = 40
+"""Such pieces around all lines of a stack."""
+
+PART_OF_TEXT = 0.5
+MOST_OF_TEXT = 0.8
+"""Which share of a text's lines must be found near the line that made it, and elsewhere."""
 
 STANDARD = sysconfig.get_path("stdlib") + os.sep
 INSTALLED = f"{os.sep}site-packages{os.sep}"
@@ -103,16 +114,42 @@ def _anchors(lines: Sequence[str]) -> list[str]:
     return longest[:ANCHORS] or sorted(lines, key=lambda line: -len(line))[:ANCHORS]
 
 
+def _near(made: Mapping[str, Sequence[int]]) -> Iterator[list[Region]]:
+    """Regions that stand with a line of Python in one expression, statement or function, the nearest alone first."""
+    for path, number in [(Path(file), number) for file, numbers in made.items() for number in numbers]:
+        try:
+            regions = _regions(path, path.stat().st_mtime_ns)
+        except OSError:
+            continue
+        found = [(distance, region) for region in regions if (distance := region.distance(number)) is not None]
+        found.sort(key=lambda one: one[0])
+        for most in sorted({distance for distance, _ in found})[:MOST_PIECES]:
+            yield [region for distance, region in found if distance <= most]
+
+
 def find(text: str, first: Mapping[str, Sequence[int]] | None = None) -> list[Line | None]:
     """Where each line of a kernel's text stands.
 
     `first` are files to prefer where several hold it equally, and lines of each near which it is likely to be.
+    Of texts that hold all of it, that in one statement or function with such a line comes first. What stands nowhere in
+    whole is found there in part, and elsewhere where nearly all of it is.
     """
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    anchors = _anchors(lines)
-    found: list[Line | None] = []
-    for paths in candidates(first or ()) if lines else ():
-        found = locate(text, _holding(anchors, paths), first)
-        if 2 * sum(line is not None for line in found) > len(lines):
+    if not lines:
+        return []
+    best: list[Line | None] = []
+    for near in islice(_near(first or {}), MOST_NEAR):
+        found = locate(text, near)
+        if _share(found, lines) == 1:
             return found
-    return found
+        best = max(best, found, key=lambda one: _share(one, lines))
+    anchors = _anchors(lines)
+    for paths in candidates(first or ()):
+        found = locate(text, _holding(anchors, paths), first, strict=True)
+        if _share(found, lines) >= MOST_OF_TEXT and _share(found, lines) > _share(best, lines):
+            return found
+    return best if _share(best, lines) > PART_OF_TEXT else []
+
+
+def _share(found: Sequence[Line | None], lines: Sequence[str]) -> float:
+    return sum(line is not None for line in found) / len(lines)
