@@ -11,6 +11,7 @@ import msgspec
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.checker import (
+    components,
     definitions,
     instructions,
     instrumentation,
@@ -24,7 +25,7 @@ from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
 
-_MODULES = (definitions, instructions, instrumentation, places, pointers, preparation, thread, variables)
+_MODULES = (components, definitions, instructions, instrumentation, places, pointers, preparation, thread, variables)
 _MAX_ARRAYS = 128
 _ARRAY = re.compile(r"(\w+) = assay::threadgroup_variable<(\d+),")
 

@@ -1,16 +1,18 @@
 """What has to be marked in a kernel's IR before everything is inlined, since the inliner folds what it can.
 
 Marked are shifts by an amount that is not known to be less than the width (clang takes it modulo the width, as OpenCL
-asks), and where a function without a result returns before its end.
+asks), components that a vector does not have, and where a function without a result returns before its end.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 
+from mlx_assay.impl.executors.checker.instructions import size_of
 from mlx_assay.impl.executors.checker.places import Places
 
 DECLARATIONS = """
 declare void @assay_marked_shift(i64, i32) nounwind
+declare void @assay_marked_component(i64, i64, i32) nounwind
 declare void @assay_marked_return() nounwind
 """
 
@@ -18,6 +20,7 @@ _MASK = re.compile(r"^\s*(%sh[lr]\.mask\S*) = and (i\d+|<\d+ x i\d+>) (\S+), (?:
 _SHIFT = re.compile(
     r"^\s*\S+ = (?:shl|lshr|ashr) (?:nuw |nsw |exact )*(i\d+|<\d+ x i\d+>) \S+, (?:splat \(i\d+ )?(\d+)"
 )
+_COMPONENT = re.compile(r"^\s*\S+ = (?:extract|insert)element <(\d+) x ([^>]+)> .*, i(?:32|64) (\d+)(?:, !|$)")
 _VECTOR = re.compile(r"<(\d+) x i(\d+)>")
 _DBG = re.compile(r", (!dbg !(\d+))")
 _WARNING = re.compile(r"^([^:\n]+):(\d+):\d+: warning: shift count", re.M)
@@ -63,6 +66,8 @@ class _Marker:
             elif self.constant and (match := _SHIFT.match(line)) and self._warned(line):
                 width = int(match[1].rpartition("i")[2].rstrip(">"))
                 yield from self._mark(str(width + int(match[2])), width, line)
+            elif "element <" in line and (match := _COMPONENT.match(line)) and int(match[3]) >= int(match[1]):
+                yield from self._component(match, line)
             elif self.void and (_SLOT.match(line) or _RETURN.match(line)):
                 yield f"  call void @assay_marked_return(){self._dbg(line)}"
             yield line
@@ -77,6 +82,12 @@ class _Marker:
 
     def _mark(self, amount: str, width: int, line: str) -> Iterator[str]:
         yield f"  call void @assay_marked_shift(i64 {amount}, i32 {width}){self._dbg(line)}"
+
+    def _component(self, match: re.Match[str], line: str) -> Iterator[str]:
+        located = _DBG.search(line)
+        if located is not None and self.places.own(int(located[2])):
+            told = f"i64 {match[3]}, i64 {match[1]}, i32 {size_of(match[2])}"
+            yield f"  call void @assay_marked_component({told}){self._dbg(line)}"
 
     def _shift(self, type_: str, value: str, width: int, line: str) -> Iterator[str]:
         match = _DBG.search(line)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from mlx_assay.impl.executors.checker.components import apart
 from mlx_assay.impl.executors.checker.definitions import ATOMIC, READ, UPDATE, WRITE
 from mlx_assay.impl.executors.checker.instructions import Instruction, allocated, read, size_of
 from mlx_assay.impl.executors.checker.places import Places
@@ -103,7 +104,15 @@ class Thread:
             method = getattr(self, f"_{i.kind}", None) if i.kind else None
             yield from method(i) if method else self._other(i)
 
+    def _outside(self, i: Instruction) -> bool:
+        """Whether an access is of the kernel's arrays."""
+        root = self.pointers.only(i.pointers[0])
+        return root != OWN and root not in self.variables.types and not root.startswith("@")
+
     def _load(self, i: Instruction) -> Iterator[str]:
+        if self._outside(i) and (components := self.variables.components.read(i)) is not None:
+            yield from apart(i, components, READ, self._access, self._name)
+            return
         how = READ | (ATOMIC if i.atomic else 0)
         asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), how, i.align)
         yield from self._replace(i, asked, i.pointers[0], pointer)
@@ -144,6 +153,9 @@ class Thread:
             )
 
     def _store(self, i: Instruction) -> Iterator[str]:
+        if self._outside(i) and (components := self.variables.components.written(i)) is not None:
+            yield from apart(i, components, WRITE, self._access, self._name)
+            return
         how = WRITE | (ATOMIC if i.atomic else 0)
         asked, pointer = self._access(i, i.pointers[0], _bytes(i.type), how, i.align)
         yield from asked
@@ -231,6 +243,11 @@ class Thread:
         site = f"i32 {self.places.call(i.location)}"
         if i.value == "@assay_marked_shift":
             yield i.line.replace("@assay_marked_shift(", "@assay.width(").replace("), !dbg", f", {site}), !dbg")
+        elif i.value == "@assay_marked_component":
+            number, count, size = re.findall(r"i(?:32|64) (\d+)", i.line)[:3]
+            type_ = f"<{count} x i{8 * int(size)}>"
+            object_ = f"i32 {self.variables.add(Object('', type_, '0', True), type_)}"
+            yield f"  call void @assay.component(i64 {number}, i64 {count}, i32 {size}, {site}, {object_}){_tail(i)}"
         elif i.value == "@assay_marked_return":
             yield f"  call void @assay_returns({site}){_tail(i)}"
         else:

@@ -4,16 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mlx_assay.impl.executors.checker.components import VECTOR, Component, Components
 from mlx_assay.impl.executors.checker.instructions import Instruction, allocated, size_of
 from mlx_assay.impl.executors.checker.places import Places
 from mlx_assay.impl.executors.checker.pointers import OUTSIDE, OWN, Pointers
-
-_VECTOR = re.compile(r"<(\d+) x (.+)>")
-_INSERT = re.compile(r"= insertelement <\d+ x [^>]+> (\S+), .*, i(?:32|64) (\d+|%[-\w$.]+)(?:,|$)")
-_EXTRACT = re.compile(r"= extractelement <\d+ x [^>]+> (\S+), i(?:32|64) (\d+)(?:,|$)")
-_SHUFFLE = re.compile(
-    r"= shufflevector <(\d+) x [^>]+> (\S+), <\d+ x [^>]+> (\S+), <\d+ x i32> (?:<([^>]*)>|(zeroinitializer|poison))"
-)
 
 Pieces = list[tuple[int, int]]
 
@@ -45,6 +39,7 @@ class Variables:
             for name in i.names:
                 if name != i.result:
                     self._uses.setdefault(name, []).append(i)
+        self.components = Components(body, self._made, self._uses)
         self._holders = self._find_holders(body)
         self._shadowed = self._find_shadowed(body)
         self._tracked = self._find_tracked(body)
@@ -163,53 +158,14 @@ class Variables:
 
     def read_bytes(self, i: Instruction) -> Pieces:
         """The bytes of a load whose value matters: of a vector only the elements that are used."""
-        size = size_of(i.type)
-        vector = _VECTOR.fullmatch(i.type)
-        if size is None or vector is None:
-            return [(0, size)] if size else []
-        each = size_of(vector[2]) or size
-        used: set[int] = set()
-        for use in self._uses.get(i.result, ()):
-            used |= self._elements(i, use, int(vector[1]))
-        return [(k * each, each) for k in sorted(used)] if len(used) < int(vector[1]) else [(0, size)]
-
-    def _elements(self, i: Instruction, use: Instruction, count: int) -> set[int]:
-        if m := _EXTRACT.search(use.line):
-            return {int(m[2])}
-        if (m := _INSERT.search(use.line)) and m[1] == i.result and self._goes_back(i, use):
-            return set()
-        if m := _SHUFFLE.search(use.line):
-            mask = [int(n.split()[1]) for n in (m[4] or "").split(",") if n.split()[-1].isdigit()]
-            mask = [0] if m[5] == "zeroinitializer" else mask
-            if self._goes_back(i, use):
-                return set()
-            shift = 0 if m[2] == i.result else int(m[1])
-            return {n - shift for n in mask if shift <= n < shift + count}
-        return set(range(count))
-
-    def _goes_back(self, i: Instruction, use: Instruction) -> bool:
-        stores = self._uses.get(use.result, ())
-        return len(stores) == 1 and stores[0].kind == "store" and stores[0].pointers == i.pointers
+        vector = VECTOR.fullmatch(i.type)
+        if vector is not None and not self._uses.get(i.result):
+            return []
+        return _pieces(i, self.components.read(i))
 
     def written_bytes(self, i: Instruction) -> Pieces:
         """The bytes that a store changes: of a vector that was loaded, changed in parts and stored, those parts."""
-        size = size_of(i.type)
-        if size is None:
-            return []
-        made, vector = self._made.get(i.value), _VECTOR.fullmatch(i.type)
-        if made is None or vector is None:
-            return [(0, size)]
-        each = size_of(vector[2]) or size
-        if (m := _INSERT.search(made.line)) and self._came_from(m[1], i) and m[2].isdigit():
-            return [(int(m[2]) * each, each)]
-        if (m := _SHUFFLE.search(made.line)) and m[4] and self._came_from(m[2], i):
-            mask = [n.split()[1] for n in m[4].split(",")]
-            return [(k * each, each) for k, n in enumerate(mask) if n.isdigit() and int(n) >= int(m[1])]
-        return [(0, size)]
-
-    def _came_from(self, value: str, store: Instruction) -> bool:
-        made = self._made.get(value)
-        return made is not None and made.kind == "load" and made.pointers == store.pointers
+        return _pieces(i, self.components.written(i))
 
     def bounded(self, i: Instruction, pointer: str, root: str, size: str) -> bool:
         """Whether an access of a variable can lie outside of it."""
@@ -236,3 +192,11 @@ class Variables:
 def _tail(i: Instruction) -> str:
     location = i.location
     return "" if location is None else f", !dbg !{location}"
+
+
+def _pieces(i: Instruction, components: list[Component] | None) -> Pieces:
+    size, vector = size_of(i.type), VECTOR.fullmatch(i.type)
+    if components is None or vector is None or not all(number.isdigit() for _, number in components):
+        return [(0, size)] if size else []
+    each = size_of(vector[2]) or 1
+    return [(int(number) * each, each) for _, number in sorted(components)]
