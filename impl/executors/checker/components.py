@@ -5,7 +5,7 @@ thread may write another component meanwhile, and nobody need have written the o
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from mlx_assay.impl.executors.checker.definitions import READ, WRITE
@@ -15,7 +15,8 @@ VECTOR = re.compile(r"<(\d+) x (.+)>")
 _INSERT = re.compile(r"= insertelement <\d+ x [^>]+> (\S+), .*, (i(?:32|64)) (\d+|%[-\w$.]+)(?:,|$)")
 _EXTRACT = re.compile(r"= extractelement <\d+ x [^>]+> (\S+), (i(?:32|64)) (\d+|%[-\w$.]+)(?:,|$)")
 _SHUFFLE = re.compile(
-    r"= shufflevector <(\d+) x [^>]+> (\S+), <\d+ x [^>]+> (<[^>]*>|\S+), <\d+ x i32> (?:<([^>]*)>|(zeroinitializer|poison))"
+    r"= shufflevector <(\d+) x [^>]+> (\S+), <\d+ x [^>]+> (<[^>]*>|\S+), "
+    r"<\d+ x i32> (?:<([^>]*)>|(zeroinitializer|poison))"
 )
 
 Component = tuple[str, str]  # type and number, or the name of what holds it
@@ -24,12 +25,17 @@ Component = tuple[str, str]  # type and number, or the name of what holds it
 class Components:
     """Which components a load or a store is about."""
 
-    def __init__(
-        self, body: Sequence[Instruction], made: Mapping[str, Instruction], uses: Mapping[str, list[Instruction]]
-    ) -> None:
+    def __init__(self, made: Mapping[str, Instruction], uses: Mapping[str, list[Instruction]]) -> None:
         self._made = made
         self._uses = uses
-        self._order = {i.result: number for number, i in enumerate(body) if i.result}
+
+    def picked(self, i: Instruction) -> str:
+        """What takes one component, whose number it computes, of a loaded vector, and is all that uses it; or ""."""
+        uses = self._uses.get(i.result, ())
+        if len(uses) != 1 or VECTOR.fullmatch(i.type) is None or " volatile " in i.line:
+            return ""
+        m = _EXTRACT.search(uses[0].line)
+        return uses[0].result if m and not m[3].isdigit() else ""
 
     def read(self, i: Instruction) -> list[Component] | None:
         """The components of a loaded vector that are used; None: all, or nobody can tell."""
@@ -48,8 +54,7 @@ class Components:
         if m := _EXTRACT.search(use.line):
             if m[3].isdigit():
                 return [("i64", m[3])] if int(m[3]) < count else []
-            known = self._order.get(m[3], -1) < self._order[i.result]
-            return [(m[2], m[3])] if known else None
+            return None
         stores = self._uses.get(use.result, ())
         if len(stores) == 1 and stores[0].kind == "store" and stores[0].pointers == i.pointers:
             changed = _INSERT.search(use.line) or _SHUFFLE.search(use.line)
@@ -104,17 +109,23 @@ def _located(component: Component, i: Instruction, name: str, tail: str) -> tupl
     return lines, number, f"{name}.at"
 
 
+def _alignment(i: Instruction, number: str, size: int) -> int:
+    """What the address of a component has to be a multiple of, where the vector's has to be one of `i.align`."""
+    offset = int(number) * size if number.isdigit() else size
+    return min(i.align, offset & -offset) if offset else i.align
+
+
 def apart(
     i: Instruction, components: list[Component], how: int, access: Asking, names: Callable[[], str]
 ) -> Iterator[str]:
     """A load or a store of some components of a vector, each by itself."""
     element, whole = i.type[1:-1].split(" x ")[1], "zeroinitializer"
-    size, tail = size_of(element) or 1, "" if i.location is None else f", !dbg !{i.location}"
+    size, tail = size_of(element) or 1, i.tail
     if how == READ and not components:
         yield f"  {i.result} = freeze {i.type} {whole}{tail}"
     for n, component in enumerate(components, 1):
         lines, number, at = _located(component, i, names(), tail)
-        asked, pointer = access(i, at, str(size), how, size)
+        asked, pointer = access(i, at, str(size), how, _alignment(i, number, size))
         yield from lines + asked
         part = names()
         if how == WRITE:
@@ -125,3 +136,15 @@ def apart(
         yield f"  {part} = load {element}, ptr {pointer}, align {size}{tail}"
         yield f"  {made} = insertelement {i.type} {whole}, {element} {part}, i64 {number}{tail}"
         whole = made
+
+
+def alone(load: Instruction, use: Instruction, access: Asking, names: Callable[[], str]) -> Iterator[str]:
+    """A load of a vector of which one component is used, where the number of that is known."""
+    m = _EXTRACT.search(use.line)
+    assert m is not None
+    element = load.type[1:-1].split(" x ")[1]
+    size, tail = size_of(element) or 1, load.tail
+    lines, _, at = _located((m[2], m[3]), load, names(), tail)
+    asked, pointer = access(load, at, str(size), READ, size)
+    yield from lines + asked
+    yield f"  {use.result} = load {element}, ptr {pointer}, align {size}{tail}"

@@ -183,7 +183,7 @@ class Reader:
         if kind is Kind.EXIT_BEFORE_BARRIER:
             return "threads have returned before a barrier that others reach"
         if kind is Kind.INACTIVE_LANE:
-            return "reads the value of a lane that takes no part in the operation"
+            return "reads the value of a lane that takes no part in the operation, or does not exist"
         if kind is Kind.SHIFT:
             count = e.offset - (1 << 64) if e.offset >> 63 else e.offset
             return f"shifts a value of {e.size} bits by {count}"

@@ -52,6 +52,12 @@ class Instruction:
         return int(found[1]) if found else None
 
     @property
+    def tail(self) -> str:
+        """What gives another line its debug location."""
+        location = self.location
+        return "" if location is None else f", !dbg !{location}"
+
+    @property
     def align(self) -> int:
         """The alignment that the instruction asks for."""
         found = _ALIGN.search(self.line)

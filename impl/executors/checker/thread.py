@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from mlx_assay.impl.executors.checker.components import apart
+from mlx_assay.impl.executors.checker.components import alone, apart
 from mlx_assay.impl.executors.checker.definitions import ATOMIC, READ, UPDATE, WRITE
 from mlx_assay.impl.executors.checker.instructions import Instruction, allocated, read, size_of
 from mlx_assay.impl.executors.checker.places import Places
@@ -34,6 +34,7 @@ class Thread:
         self.variables = Variables(self.body, self.pointers, places)
         self.fresh = 0
         self.passed: set[str] = set()
+        self.picked: dict[str, Instruction] = {}
 
     def _name(self) -> str:
         self.fresh += 1
@@ -44,7 +45,7 @@ class Thread:
 
     def _access(self, i: Instruction, pointer: str, size: str, how: int, align: int) -> tuple[list[str], str]:
         """The lines that ask for an access, and the pointer to use then."""
-        root, tail = self.pointers.only(pointer), _tail(i)
+        root, tail = self.pointers.only(pointer), i.tail
         if root == OWN or (root in self.variables.types and not self.variables.bounded(i, pointer, root, size)):
             return [], pointer
         name = self._name()
@@ -74,6 +75,9 @@ class Thread:
 
     def _global(self, root: str) -> int:
         return self.variables.add(self.globals[root], root)
+
+    def _vector(self, type_: str) -> int:
+        return self.variables.add(Object("", type_, "0", True), type_)
 
     def _offset(self, pointer: str, root: str, tail: str) -> tuple[list[str], str]:
         """Lines that compute how far a pointer lies behind its root, and their result."""
@@ -105,12 +109,14 @@ class Thread:
             yield from method(i) if method else self._other(i)
 
     def _outside(self, i: Instruction) -> bool:
-        """Whether an access is of the kernel's arrays."""
         root = self.pointers.only(i.pointers[0])
         return root != OWN and root not in self.variables.types and not root.startswith("@")
 
     def _load(self, i: Instruction) -> Iterator[str]:
-        if self._outside(i) and (components := self.variables.components.read(i)) is not None:
+        if (outside := self._outside(i)) and (use := self.variables.components.picked(i)):
+            self.picked[use] = i
+            return
+        if outside and (components := self.variables.components.read(i)) is not None:
             yield from apart(i, components, READ, self._access, self._name)
             return
         how = READ | (ATOMIC if i.atomic else 0)
@@ -125,7 +131,7 @@ class Thread:
         shadow = self.variables.shadow(meant)
         if not shadow or pointer == meant:
             return [], shadow
-        same, chosen, tail = self._name(), self._name(), _tail(i)
+        same, chosen, tail = self._name(), self._name(), i.tail
         return [
             f"  {same} = icmp eq ptr {pointer}, {meant}{tail}",
             f"  {chosen} = select i1 {same}, ptr {shadow}, ptr %assay.sink{tail}",
@@ -137,7 +143,7 @@ class Thread:
         if not shadow or not self.variables.tracked(root):
             return
         yield from lines
-        tail, pieces = _tail(i), self.variables.read_bytes(i)
+        tail, pieces = i.tail, self.variables.read_bytes(i)
         for begin, size in pieces:
             at, bits, ok = self._name(), self._name(), self._name()
             yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{tail}"
@@ -166,8 +172,8 @@ class Thread:
             yield from lines
             for begin, size in self.variables.written_bytes(i):
                 at = self._name()
-                yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{_tail(i)}"
-                yield f"  store i{8 * size} -1, ptr {at}, align 1{_tail(i)}"
+                yield f"  {at} = getelementptr i8, ptr {shadow}, i64 {begin}{i.tail}"
+                yield f"  store i{8 * size} -1, ptr {at}, align 1{i.tail}"
         yield from self.variables.store_shadow(i)
 
     def _update(self, i: Instruction) -> Iterator[str]:
@@ -214,7 +220,7 @@ class Thread:
         lines, shadow = self._within(i, from_, source)
         if shadow and self.variables.tracked(root):
             yield from lines
-            ok, tail = self._name(), _tail(i)
+            ok, tail = self._name(), i.tail
             yield f"  {bits} = load i{8 * int(i.value)}, ptr {shadow}, align 1{tail}"
             yield f"  {ok} = icmp ne i{8 * int(i.value)} {bits}, 0{tail}"
             yield (
@@ -231,13 +237,13 @@ class Thread:
         lines, shadow = self._within(i, pointer)
         if shadow:
             yield from lines
-            yield f"  call void @llvm.memset.p0.i64(ptr {shadow}, i8 -1, i64 {i.value}, i1 false){_tail(i)}"
+            yield f"  call void @llvm.memset.p0.i64(ptr {shadow}, i8 -1, i64 {i.value}, i1 false){i.tail}"
 
     def _narrow(self, i: Instruction) -> tuple[str, list[str]]:
         if i.value.isdigit():
             return i.value, []
         name = self._name()
-        return name, [f"  {name} = trunc i64 {i.value} to i32{_tail(i)}"]
+        return name, [f"  {name} = trunc i64 {i.value} to i32{i.tail}"]
 
     def _call(self, i: Instruction) -> Iterator[str]:
         site = f"i32 {self.places.call(i.location)}"
@@ -245,21 +251,23 @@ class Thread:
             yield i.line.replace("@assay_marked_shift(", "@assay.width(").replace("), !dbg", f", {site}), !dbg")
         elif i.value == "@assay_marked_component":
             number, count, size = re.findall(r"i(?:32|64) (\d+)", i.line)[:3]
-            type_ = f"<{count} x i{8 * int(size)}>"
-            object_ = f"i32 {self.variables.add(Object('', type_, '0', True), type_)}"
-            yield f"  call void @assay.component(i64 {number}, i64 {count}, i32 {size}, {site}, {object_}){_tail(i)}"
+            object_ = f"i32 {self._vector(f'<{count} x i{8 * int(size)}>')}"
+            yield f"  call void @assay.component(i64 {number}, i64 {count}, i32 {size}, {site}, {object_}){i.tail}"
         elif i.value == "@assay_marked_return":
-            yield f"  call void @assay_returns({site}){_tail(i)}"
+            yield f"  call void @assay_returns({site}){i.tail}"
         else:
             yield _COLLECTIVE.sub(lambda m: f"{m[1]}{site}", i.line)
 
     def _other(self, i: Instruction) -> Iterator[str]:
         if (match := _COMPONENT.search(i.line)) and self._written_by_author(i):
             yield from self._component(i, match["from"] or match["into"], match["type"], match["index"])
+        if (load := self.picked.get(i.result)) is not None:
+            yield from alone(load, i, self._access, self._name)
+            return
         if (label := _LABEL.match(i.line)) is not None:
             self.passed.add(f"%{label[1]}")
         elif i.line.startswith("  br ") and self._goes_back(i) and self._turns(i):
-            yield f"  call void @assay.turn(ptr %assay.check, i32 {self._site(i)}){_tail(i)}"
+            yield f"  call void @assay.turn(ptr %assay.check, i32 {self._site(i)}){i.tail}"
         yield i.line
 
     def _component(self, i: Instruction, type_: str, index_type: str, index: str) -> Iterator[str]:
@@ -267,11 +275,11 @@ class Thread:
         wide = index
         if index_type != "i64":
             wide = self._name()
-            yield f"  {wide} = zext {index_type} {index} to i64{_tail(i)}"
-        object_ = self.variables.add(Object("", type_, "0", True), type_)
+            yield f"  {wide} = zext {index_type} {index} to i64{i.tail}"
+        object_ = self._vector(type_)
         yield (
             f"  call void @assay.component(i64 {wide}, i64 {count}, i32 {size_of(element)}, i32 {self._site(i)}, "
-            f"i32 {object_}){_tail(i)}"
+            f"i32 {object_}){i.tail}"
         )
 
     def _written_by_author(self, i: Instruction) -> bool:
@@ -283,11 +291,6 @@ class Thread:
     def _turns(self, i: Instruction) -> bool:
         """Whether a loop may go on for ever: the author's, and those of the atomics."""
         return i.location is None or self._written_by_author(i) or "atomics" in self.places.file(i.location)
-
-
-def _tail(i: Instruction) -> str:
-    location = i.location
-    return "" if location is None else f", !dbg !{location}"
 
 
 def _bytes(type_: str) -> str:

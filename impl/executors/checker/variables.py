@@ -39,7 +39,7 @@ class Variables:
             for name in i.names:
                 if name != i.result:
                     self._uses.setdefault(name, []).append(i)
-        self.components = Components(body, self._made, self._uses)
+        self.components = Components(self._made, self._uses)
         self._holders = self._find_holders(body)
         self._shadowed = self._find_shadowed(body)
         self._tracked = self._find_tracked(body)
@@ -122,7 +122,7 @@ class Variables:
     def begin(self, i: Instruction) -> Iterator[str]:
         """At the begin of a variable's life nothing of it is written."""
         if i.result in self._tracked:
-            yield from self._clear(i.result, _tail(i))
+            yield from self._clear(i.result, i.tail)
 
     def parallel(self, i: Instruction, line: str) -> Iterator[str]:
         """The same step from shadow to shadow."""
@@ -139,20 +139,20 @@ class Variables:
     def load_shadow(self, i: Instruction) -> Iterator[str]:
         """With a pointer, its shadow is loaded."""
         if i.type == "ptr" and i.pointers[0] in self._holders and (shadow := self.shadow(i.result)):
-            yield f"  {shadow} = load ptr, ptr {self._holder_shadow(i.pointers[0])}, align 8{_tail(i)}"
+            yield f"  {shadow} = load ptr, ptr {self._holder_shadow(i.pointers[0])}, align 8{i.tail}"
 
     def store_shadow(self, i: Instruction) -> Iterator[str]:
         """With a pointer, its shadow is stored."""
         if i.type == "ptr" and i.pointers[0] in self._holders and (shadow := self.shadow(i.value)):
-            yield f"  store ptr {shadow}, ptr {self._holder_shadow(i.pointers[0])}, align 8{_tail(i)}"
+            yield f"  store ptr {shadow}, ptr {self._holder_shadow(i.pointers[0])}, align 8{i.tail}"
 
     def copy_shadow(self, i: Instruction) -> Iterator[str]:
         """A copied variable is as written as its source."""
         to, source = (self.shadow(p) for p in i.pointers)
         if to and source:
-            yield f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {i.value}, i1 false){_tail(i)}"
+            yield f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {i.value}, i1 false){i.tail}"
         elif to:
-            yield f"  call void @llvm.memset.p0.i64(ptr {to}, i8 -1, i64 {i.value}, i1 false){_tail(i)}"
+            yield f"  call void @llvm.memset.p0.i64(ptr {to}, i8 -1, i64 {i.value}, i1 false){i.tail}"
 
     # What is read and written --------------------------------------------------------------------------------------
 
@@ -187,11 +187,6 @@ class Variables:
         name = self._places.name(declared) if declared is not None else root[1:]
         type_ = self.types[root]
         return self.add(Object(name, type_, allocated(type_), True), root)
-
-
-def _tail(i: Instruction) -> str:
-    location = i.location
-    return "" if location is None else f", !dbg !{location}"
 
 
 def _pieces(i: Instruction, components: list[Component] | None) -> Pieces:

@@ -16,11 +16,15 @@ static void complete(Engine* e, Simdgroup* s, u32 leader, u32 mask) {
   s->complete[leader](s->lane, mask);
 }
 
+static u32 quads_of(u32 mask) { return ((mask | mask >> 1 | mask >> 2 | mask >> 3) & 0x11111111u) * 15u; }
+
 // Lanes that wait elsewhere make an operation divergent, and so do those that have passed it by and come to the end of the
 // kernel; lanes that have returned early do not. Most operations are those of the lanes that are there.
 static void report_divergence(Engine* e, const Simdgroup* s, u32 leader, u32 mask) {
-  const u32 elsewhere = (s->waiting | s->at_barrier) & ~mask, gone = s->exited & ~s->early;
   const u32 argument = s->lane[leader].argument;
+  const bool quads = s->complete[leader] != meet && (argument & kQuads);
+  const u32 asked = (quads ? quads_of(mask) : ~0u) & ~mask;
+  const u32 elsewhere = (s->waiting | s->at_barrier) & asked, gone = s->exited & ~s->early & asked;
   if (!(elsewhere | gone) || argument == kForBranches || (!elsewhere && e->check->diverged)) return;
   const bool partial = s->complete[leader] != meet && !(argument & kNeedsAll);
   if (!partial) e->check->diverged = 1;

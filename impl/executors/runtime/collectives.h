@@ -17,6 +17,10 @@ METAL_FUNC constexpr bool crosses_lanes() {
 #define ASSAY_CROSSES(T, name)                                                                  \
   static_assert(assay::crosses_lanes<T>(), #name " takes a number of 32 bits or fewer, or a vector of such")
 
+// Arguments that say whose an operation is: the simdgroup's or each quad's.
+METAL_FUNC constexpr uint shared(uint width) { return width == 4u ? kQuads : 0u; }
+METAL_FUNC constexpr uint routed(Route route, uint argument) { return route >= kQuadDown ? argument | kQuads : argument; }
+
 }  // namespace assay
 
 namespace metal {
@@ -29,15 +33,15 @@ METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site,
 
 #define ASSAY_SHUFFLE(name, route)                                                         \
   METAL_FUNC int name(bool v, ushort argument, ASSAY_SITE) {                               \
-    return assay::collective(int(v), argument, site, &assay::shuffle<assay::route, int>);  \
+    return assay::collective(int(v), assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, int>);  \
   }                                                                                        \
   METAL_FUNC bfloat name(assay::bfloat_product v, ushort argument, ASSAY_SITE) {           \
-    return assay::collective(bfloat(v), argument, site, &assay::shuffle<assay::route, bfloat>); \
+    return assay::collective(bfloat(v), assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, bfloat>); \
   }                                                                                        \
   template <class T>                                                                       \
   METAL_FUNC T name(T v, ushort argument, ASSAY_SITE) {                                    \
     ASSAY_CROSSES(T, name);                                                                \
-    return assay::collective(v, argument, site, &assay::shuffle<assay::route, T>);         \
+    return assay::collective(v, assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, T>);         \
   }
 ASSAY_SHUFFLE(simd_shuffle, kIndex)
 ASSAY_SHUFFLE(simd_broadcast, kIndex)
@@ -69,12 +73,12 @@ METAL_FUNC T simd_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushor
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_down);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<true, T>);
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site, &assay::shuffle_and_fill<true, T>);
 }
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_up);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
+  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site, &assay::shuffle_and_fill<false, T>);
 }
 
 METAL_FUNC bfloat simd_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
@@ -86,12 +90,12 @@ METAL_FUNC T simd_broadcast_first(T v, ASSAY_SITE) {
   return assay::collective(v, 0, site, &assay::first<T>);
 }
 METAL_FUNC bfloat quad_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
-  return assay::collective(bfloat(v), 0, site, &assay::quad_first<bfloat>);
+  return assay::collective(bfloat(v), assay::kQuads, site, &assay::quad_first<bfloat>);
 }
 template <class T>
 METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_broadcast_first);
-  return assay::collective(v, 0, site, &assay::quad_first<T>);
+  return assay::collective(v, assay::kQuads, site, &assay::quad_first<T>);
 }
 
 // A sum or product of bfloats is taken in f32 and rounded once, as MLX's bf16_math.h does.
@@ -100,9 +104,9 @@ METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                              \
     ASSAY_CROSSES(T, name);                                                                         \
     if constexpr (is_same_v<T, bfloat>)                                                             \
-      return bfloat(assay::collective(float(v), 0, site, &assay::reduce<operation, float, width>)); \
+      return bfloat(assay::collective(float(v), assay::shared(width), site, &assay::reduce<operation, float, width>)); \
     else                                                                                            \
-      return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);                    \
+      return assay::collective(v, assay::shared(width), site, &assay::reduce<operation, T, width>);                    \
   }                                                                                                 \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
   METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }
@@ -121,7 +125,7 @@ ASSAY_REDUCTION(quad_min, assay::Min, 4)
   METAL_FUNC T name(T v, ASSAY_SITE) {                                               \
     ASSAY_CROSSES(T, name);                                                          \
     static_assert(is_integral_v<assay::element_t<T>>, #name " takes integers");      \
-    return assay::collective(v, 0, site, &assay::reduce<operation, T, width>);       \
+    return assay::collective(v, assay::shared(width), site, &assay::reduce<operation, T, width>);       \
   }                                                                                  \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
 ASSAY_BITWISE(simd_and, assay::And, 32)
@@ -137,9 +141,9 @@ ASSAY_BITWISE(quad_xor, assay::Xor, 4)
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                                       \
     ASSAY_CROSSES(T, name);                                                                                  \
     if constexpr (is_same_v<T, bfloat>)                                                                      \
-      return bfloat(assay::collective(float(v), 0, site, &assay::scan<operation, float, inclusive, width>)); \
+      return bfloat(assay::collective(float(v), assay::shared(width), site, &assay::scan<operation, float, inclusive, width>)); \
     else                                                                                                     \
-      return assay::collective(v, 0, site, &assay::scan<operation, T, inclusive, width>);                    \
+      return assay::collective(v, assay::shared(width), site, &assay::scan<operation, T, inclusive, width>);                    \
   }                                                                                                          \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
   METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }
@@ -189,7 +193,7 @@ struct quad_vote {
   bool any() const { return votes != 0; }
 };
 
-METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE, uint argument = 0) {
+METAL_FUNC quad_vote quad_ballot(bool c, ASSAY_SITE, uint argument = assay::kQuads) {
   const assay::Lane lane = assay::ballot(c, site, argument);
   const uint base = uint(lane.fill[0]) & ~3u;
   quad_vote v((lane.result[0] >> base) & 15ul);

@@ -14,6 +14,8 @@ constexpr u32 kMaxThreadgroupBytes = 32 * 1024;
 constexpr u32 kForBranches = 1u << 31;
 // The argument of an operation that has no meaning for the lanes that are there alone.
 constexpr u32 kNeedsAll = 1u << 30;
+// In the argument of an operation that is each quad's own.
+constexpr u32 kQuads = 1u << 29;
 
 // One lane's letter box in its simdgroup: 16 bytes hold the widest value that a simdgroup operation moves.
 struct Lane {

@@ -186,7 +186,8 @@ void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {
       for (u64 i = offset; i < r.bytes && i < offset + size; i++) r.known[i] = 1;
     return size <= kScratch ? nowhere(c) : pointer;
   }
-  if (align > 1 && (at & (align - 1))) found_at(c, kMisaligned, now, offset);
+  if (align > 1 && (at & (align - 1)))
+    found_at(c, kMisaligned, Now{now.region, now.how, site, static_cast<u32>(align), now.thread, at}, offset);
   if (r.kind == kInput) {
     if (!(now.how & kWrite)) return pointer;
     found_at(c, kWriteToInput, now, offset);

@@ -119,7 +119,8 @@ METAL_FUNC T garbage(bool seen) {
   return take<T>(pattern);
 }
 
-constexpr __constant uint kOwn = 64;
+// Not a lane: the one that asks, where the operation says so, and one that there is not.
+constexpr __constant uint kOwn = 64, kNone = 32;
 
 enum Route { kDown, kUp, kXor, kIndex, kRotateDown, kRotateUp, kQuadDown, kQuadUp, kQuadXor, kQuadIndex,
              kQuadRotateDown, kQuadRotateUp };
@@ -129,14 +130,14 @@ METAL_FUNC constexpr uint source(Route route, uint lane, uint argument) {
   switch (route) {
     case kDown: return lane + argument < 32u ? lane + argument : kOwn;
     case kUp: return argument <= lane ? lane - argument : kOwn;
-    case kXor: return (lane ^ argument) < 32u ? lane ^ argument : kOwn;
-    case kIndex: return argument < 32u ? argument : kOwn;
+    case kXor: return (lane ^ argument) < 32u ? lane ^ argument : kNone;
+    case kIndex: return argument < 32u ? argument : kNone;
     case kRotateDown: return (lane + argument) & 31u;
     case kRotateUp: return (lane - argument) & 31u;
     case kQuadDown: return quad + argument < 4u ? lane + argument : kOwn;
     case kQuadUp: return argument <= quad ? lane - argument : kOwn;
-    case kQuadXor: return (quad ^ argument) < 4u ? base + (quad ^ argument) : kOwn;
-    case kQuadIndex: return argument < 4u ? base + argument : kOwn;
+    case kQuadXor: return (quad ^ argument) < 4u ? base + (quad ^ argument) : kNone;
+    case kQuadIndex: return argument < 4u ? base + argument : kNone;
     case kQuadRotateDown: return base + ((quad + argument) & 3u);
     case kQuadRotateUp: return base + ((quad - argument) & 3u);
   }
@@ -146,9 +147,9 @@ METAL_FUNC constexpr uint source(Route route, uint lane, uint argument) {
 template <Route route, class T>
 void shuffle(Lane* lanes, uint mask) {
   for (uint i = 0; i < kLanes; i++) {
-    const uint from = source(route, i, lanes[i].argument);
+    const uint from = source(route, i, lanes[i].argument & 0xffffu);
     const uint lane = from == kOwn ? i : from;
-    leave(lanes[i].result, (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>((mask >> i) & 1u));
+    leave(lanes[i].result, lane != kNone && (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>((mask >> i) & 1u));
   }
 }
 
@@ -156,7 +157,7 @@ void shuffle(Lane* lanes, uint mask) {
 template <bool down, class T>
 void shuffle_and_fill(Lane* lanes, uint mask) {
   for (uint i = 0; i < kLanes; i++) {
-    const uint delta = lanes[i].argument & 0xffffu, modulo = lanes[i].argument >> 16;
+    const uint delta = lanes[i].argument & 0xffffu, modulo = lanes[i].argument >> 16 & 0xffu;
     const uint base = i / modulo * modulo, at = i - base;
     const bool inside = down ? at + delta < modulo : delta <= at;
     const uint lane = base + (down ? (at + delta) % modulo : (at + modulo - delta % modulo) % modulo);
