@@ -74,7 +74,7 @@ _TEXTS = {
         "Write it first. Metal clears neither threadgroup memory nor outputs; init_value= does for outputs.",
     ),
     Kind.INACTIVE_LANE: (
-        "A simdgroup operation reads a lane that takes no part or does not exist, and an output depends on what it gives",
+        "A simdgroup operation reads a lane that takes no part or does not exist, and an output depends on it",
         "Let every lane take part, or choose the lane to read among those that do.",
     ),
     Kind.SHIFT: (
