@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -96,6 +96,15 @@ def column_sum(partials: np.ndarray, release: str | None = None) -> np.ndarray:
 
     total: np.ndarray = reduction.reduce_columns(library(release), np.ascontiguousarray(partials)[None])[0]
     return total
+
+
+def trellis_fold(partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool = False) -> np.ndarray:
+    """dtype [1, cols]: the column sum of float32 partials [1, 128, cols], simdgroups added in `order`, rounded once."""
+    from mlx_assay.impl.executors import fidelity
+
+    denormals = "flushed" if flush else "kept"
+    with fidelity.switched(simd_sum=order, f32_denormals=denormals), np.errstate(all="ignore"):
+        return np.asarray(column_sum(partial[0]).astype(dtype))[None]
 
 
 def self_test() -> None:

@@ -19,8 +19,10 @@ def _folded(arguments: Arguments, order: str, oracle: str = "trellis_row") -> np
     return sums
 
 
-def _by(oracle: str) -> Reference:
-    return Reference(oracle, lambda arguments: _folded(arguments, order_of(arguments), oracle), Verdict.SAME_VALUE)
+def _by(oracle: str, alone: bool = True) -> Reference:
+    return Reference(
+        oracle, lambda arguments: _folded(arguments, order_of(arguments), oracle), Verdict.SAME_VALUE, alone=alone
+    )
 
 
 def explain(arguments: Arguments, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
@@ -37,7 +39,7 @@ CONTRACTS = [
         summary="the sum of float32 partials [1, 128, cols] as MLX sums their columns",
         parameters=("partial", "output_dtype"),
         dtypes=("bfloat16", "float16", "float32"),
-        references=(_by("trellis_row"), _by("mlx_column_sum")),
+        references=(_by("trellis_row"), _by("mlx_column_sum"), _by("stock_metal", alone=False)),
         rules=(
             Rule(1, "Lane y of 32 is ((0 + p[y] + p[y + 32]) + p[y + 64]) + p[y + 96], each sum rounded to float32.",
                  "mlx: reduce_col.h, col_reduce_looped"),
