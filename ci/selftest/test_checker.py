@@ -202,3 +202,20 @@ def test_a_checked_kernel_gives_the_bits_of_an_unchecked_one(dtype: Any) -> None
         expected = call()
         got, findings = check(call)
     assert (got, findings) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("told", "source"),
+    [
+        ("reads v[3], which nobody has written", "float4 v; v.x = v.y = v.z = 1; y[i] = dot(v, v);"),
+        ("reads v, which nobody has written", "float v; y[i] = v;"),
+        ("reads v, which nobody has written", "bfloat v; y[i] = float(v);"),
+        (
+            "reads byte 12 of v, which nobody has written",
+            "struct { float f; uint n; } v[2]; v[0].f = 1; y[i] = v[1].n;",
+        ),
+        ("shifts a value of 32 bits by -1", "y[i] = 1u << (int(i) % 1 - 1);"),
+    ],
+)
+def test_findings_name_what_is_meant(told: str, source: str) -> None:
+    assert told in [f.message for f in found(THREAD + source)]

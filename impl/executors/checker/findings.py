@@ -120,9 +120,7 @@ class Reader:
             accesses.append(self._access("waits", e.other_site, e.other_thread, e.threadgroup))
         if kind is Kind.BARRIER_FLAGS:
             barrier = self.places[e.barrier_site]
-        place = f"{array}[{index}]" if index is not None and array else "memory of no array"
-        if space == "thread" and not array:
-            place = f"component {index} of a vector"
+        place = self._place(e, array, index, offset)
         return Finding(
             kind,
             self.work.kernel,
@@ -137,7 +135,22 @@ class Reader:
             e.count,
         )
 
+    def _type(self, e: Event) -> str:
+        return self.work.library.meaning.objects[e.region - OBJECTS][1] if e.region >= OBJECTS else ""
+
+    def _place(self, e: Event, array: str, index: int | None, offset: int | None) -> str:
+        type_ = self._type(e)
+        if type_ and not array:
+            return f"component {index} of a vector"
+        if index is None or not array:
+            return "memory of no array"
+        if "%" in type_:
+            return f"byte {offset} of {array}" if offset or type_[0] == "[" else array
+        return array if type_ and index == 0 and type_[0] not in "<[" else f"{array}[{index}]"
+
     def _size(self, e: Event, array: str) -> str:
+        if "%" in self._type(e):
+            return f"{array} is smaller"
         if e.region >= OBJECTS:
             return f"{array or 'it'} has {self._elements(e)} elements"
         span = self.spans[e.region]
@@ -186,6 +199,8 @@ class Reader:
             return "reads the value of a lane that takes no part in the operation, or does not exist"
         if kind is Kind.SHIFT:
             count = e.offset - (1 << 64) if e.offset >> 63 else e.offset
+            if 1 << 31 <= count < 1 << 32:
+                count -= 1 << 32  # a negative int, most likely, of which the bits alone are known
             return f"shifts a value of {e.size} bits by {count}"
         return "the kernel runs longer than its deadline"
 

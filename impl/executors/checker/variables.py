@@ -191,7 +191,9 @@ class Variables:
 
 def _pieces(i: Instruction, components: list[Component] | None) -> Pieces:
     size, vector = size_of(i.type), VECTOR.fullmatch(i.type)
-    if components is None or vector is None or not all(number.isdigit() for _, number in components):
+    if vector is None:
         return [(0, size)] if size else []
+    if components is None or not all(number.isdigit() for _, number in components):
+        components = [("i64", str(number)) for number in range(int(vector[1]))]
     each = size_of(vector[2]) or 1
     return [(int(number) * each, each) for _, number in sorted(components)]
