@@ -51,7 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb and returns its exit code; every refusal is one message on stderr."""
     _open_closed_streams()
     given, behind = checking.split(sys.argv[1:] if argv is None else list(argv))
-    arguments = parser().parse_args(given)
+    top = parser()
+    arguments, unknown = top.parse_known_args(given)
+    if unknown:
+        target = getattr(arguments, "target", None) if given[:1] == ["check"] else None
+        hint = f": the program's own stand behind --, mlx-assay check {target} -- {' '.join(unknown)}" if target else ""
+        top.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if behind:
         arguments.arguments = behind
     try:

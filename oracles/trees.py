@@ -76,7 +76,7 @@ def known(n: int, fused: bool = False, bfloat: bool = False) -> Iterator[Tree]:
     for name, steps in _named(n):
         names.setdefault(_simplest(steps, n, bfloat), []).append(name)
     for steps, alike in names.items():
-        name = " = ".join(alike)
+        name = " = ".join(dict.fromkeys(alike))
         yield Tree(name, steps)
         if fused and isinstance(steps[0], Lanes):
             yield Tree(f"{name}, fused", steps, fused=True)

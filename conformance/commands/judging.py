@@ -29,7 +29,12 @@ def _add_run(verbs: Any) -> None:
     )
     add_queries(run)
     add_judging(run)
-    run.add_argument("-n", metavar="N", type=_workers, help="processes that judge, or auto (default: cores up to 4)")
+    run.add_argument(
+        "-n",
+        metavar="N",
+        type=_workers,
+        help="processes that judge, 0: none beside this one, or auto (default: cores up to 4)",
+    )
     run.add_argument("--report", metavar="FILE", default=DEFAULT_REPORT, help=f"default: {DEFAULT_REPORT}")
     run.add_argument(
         "--without", metavar="ORACLE", action="append", default=[], help="do not ask this oracle; the report names it"

@@ -161,7 +161,17 @@ def _encodable(text: str) -> str:
 
 def _described(error: BaseException) -> str:
     raised = _raised(0, error)
+    if isinstance(error, ModuleNotFoundError) and _importing(error):
+        return f"{raised.type}: {raised.message}"
     return f"{raised.type}: {raised.message}\n{raised.traceback}".strip()
+
+
+def _importing(error: BaseException) -> bool:
+    """Whether none but this suite and Python's import system had begun to run: the target itself is not there."""
+    return all(
+        frame.f_code.co_filename in (__file__, importlib.__file__) or frame.f_code.co_filename.startswith("<frozen")
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 def _functions(start: Start) -> dict[str, Callable[..., Any]]:

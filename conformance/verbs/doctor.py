@@ -48,10 +48,12 @@ name = sys.argv[1]
 missing = registry.availability(name)
 if missing is None:
     registry.load(name).self_test()
-    state = f"{registry.load(name).version()}, self-test passed"
+    owner = {"numpy_reference": "numpy", "stock_metal": "mlx"}.get(name, registry.load(name).REQUIRES[0])
+    state = f"{owner} {registry.load(name).version()}, self-test passed"
 else:
     state = missing
-print(json.dumps([[f"oracle {name}", missing is None, state, registry.load(name).REQUIRES[1] if missing else ""]]))
+mend = registry.load(name).REQUIRES[1] if missing else ""
+print(json.dumps([["oracle " + name.replace("_", "-"), missing is None, state, mend]]))
 """
 
 
@@ -146,7 +148,12 @@ def _here(marker: str) -> bool:
 
 def oracle(name: str) -> Iterator[Finding]:
     """An oracle's library and its self-test."""
-    return probe(f"oracle {name}", ORACLE, name, mend="report the fault: an oracle that is wrong must not judge")
+    return probe(
+        f"oracle {name.replace('_', '-')}",
+        ORACLE,
+        name,
+        mend="report the fault: an oracle that is wrong must not judge",
+    )
 
 
 def probe(part: str, code: str, *arguments: str, mend: str) -> Iterator[Finding]:

@@ -121,7 +121,7 @@ def _match(candidate: Candidate) -> Match:
 
 
 def _told(answer: Answer) -> str:
-    head = f"{answer.results} sums of {answer.numbers} numbers"
+    head = f"{answer.results} sums of {answer.numbers} number{'' if answer.numbers == 1 else 's'}"
     if not answer.matches:
         near = f"the nearest, {answer.nearest.name}, gives {answer.agreeing} of {answer.probed} probed"
         return f"{head}: no known order gives these bits; {near}"

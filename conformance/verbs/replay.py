@@ -180,9 +180,16 @@ def held(
     told.append((name, want))
     lines = [f"{name}: {found.rung.value}, expected {summarised(want)}"]
     if found.count:
-        worst = "none" if found.worst_ulp is None else str(found.worst_ulp)
-        lines.append(f"  {found.count} of {found.total} encodings differ, worst distance {worst} ulp")
+        worst = "" if found.worst_ulp is None else f", worst distance {found.worst_ulp} ulp"
+        lines.append(f"  {found.count} of {found.total} encodings differ{worst}{_allowed(ulps)}")
     return lines + [f"  at {place.index}: got {place.got} want {place.want}" for place in found.places]
+
+
+def _allowed(ulps: int | np.ndarray | None) -> str:
+    if ulps is None or not np.size(ulps):
+        return ""
+    least, most = int(np.min(ulps)), int(np.max(ulps))
+    return f", allowed {least} ulp" if least == most else f", allowed {least} to {most} ulp"
 
 
 def same_encodings(one: np.ndarray, other: np.ndarray) -> bool:

@@ -81,7 +81,10 @@ def axes(name: str, value: object) -> tuple[int, ...]:
     """A grid or a threadgroup. TypeError: not three integers of MLX's range."""
     given = _integers(name, value, "3 integers")
     if len(given) != 3:
-        raise _refused(name, given, "3 integers")
+        raise TypeError(
+            f"[metal_kernel] Expected `{name}` to be 3 integers but got {given}, {len(given)} of them: "
+            "an axis that is not used is 1."
+        )
     return given
 
 

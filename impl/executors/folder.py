@@ -48,7 +48,7 @@ def _check(path: Path, found: os.stat_result) -> None:
     if found.st_mode & 0o022:
         raise Untrusted(
             f"{path} can be written by others (mode {stat.S_IMODE(found.st_mode):o}), and code from there is not "
-            f"loaded: chmod go-w {path}"
+            f"loaded; run `chmod go-w {path}`"
         )
 
 

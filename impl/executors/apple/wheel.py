@@ -62,7 +62,8 @@ def extract(wheel_path: Path, target: Path) -> None:
 
 
 def metallib(version: str) -> Path:
-    """The path of `mlx.metallib` of this mlx-metal version, fetched once into the cache (about 45 MB over the network).
+    """The path of `mlx.metallib` of this mlx-metal version, fetched once into the cache (about 45 MB over the network,
+    100 to 140 MiB kept).
 
     ValueError: not a version. WheelError: pip cannot get it (its message is kept), or it is damaged. Untrusted: what
     lies there could be somebody else's.

@@ -54,8 +54,13 @@ def check_row(operation: str, x: mx.array, geometry: Geometry) -> None:
 
 
 def output_type(operation: str, x: mx.array, output_dtype: mx.Dtype | None) -> mx.Dtype:
-    """The dtype asked for, or x's. ValueError: no float dtype."""
+    """The dtype asked for, or x's. TypeError: no dtype. ValueError: no float dtype."""
     dtype = x.dtype if output_dtype is None else output_dtype
+    if not isinstance(dtype, mx.Dtype):
+        raise TypeError(
+            f"{operation}: expected output_dtype as an mx.Dtype but got {dtype!r} (type {type(dtype).__name__}): use "
+            "mx.float32, mx.float16 or mx.bfloat16"
+        )
     if dtype not in DTYPES:
         raise ValueError(f"{operation}: expected output_dtype of float32, float16 or bfloat16 but got {output_dtype}")
     return dtype

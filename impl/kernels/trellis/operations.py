@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from mlx_assay.impl.kernels.trellis import decoding, down_codebook, fold, scatter
 from mlx_assay.impl.kernels.trellis.geometry import Geometry
+from mlx_assay.impl.kernels.trellis.operands import DTYPES
 
 
 def _geometry(k: int, L: int, T: int, axis: int, rows: int, cols: int, block_interleave: int | None) -> Geometry:
@@ -13,8 +14,17 @@ def _geometry(k: int, L: int, T: int, axis: int, rows: int, cols: int, block_int
     return Geometry(k, L, T, axis, rows, cols, *features, block_interleave)
 
 
+_DTYPES = {str(dtype).rpartition(".")[2]: dtype for dtype in DTYPES}
+
+
 def _dtype(name: str | None) -> mx.Dtype | None:
-    return None if name is None else getattr(mx, name)
+    """ValueError: no name of a float dtype."""
+    if name is not None and name not in _DTYPES:
+        raise ValueError(
+            f"Expected output_dtype as a name, {', '.join(map(repr, _DTYPES))}, or None but got {name!r} "
+            f"(type {type(name).__name__}): mlx_assay.impl.trellis has these kernels for a Geometry and an mx.Dtype"
+        )
+    return None if name is None else _DTYPES[name]
 
 
 def trellis_decode(
