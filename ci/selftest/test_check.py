@@ -110,6 +110,12 @@ ENDINGS = {
         "fork",
         "launched in a forked process",
     ),
+    "in a process forked after a launch": Ending(
+        "import os\nlaunch(sound)\nif os.fork(): os.wait()\nelse:\n  try: launch(sound)\n  finally: os._exit(0)",
+        EXIT_INCOMPLETE,
+        "fork",
+        "launched in a forked process",
+    ),
     "reads standard input": Ending("launch(sound); input()  # mark", EXIT_INCOMPLETE, "exception", "EOFError"),
     "floods the channel": Ending(
         "import os; launch(sound)\nfor n in range(3, 40):\n  try: os.write(n, b'x' * 2**20)\n  except OSError: pass",

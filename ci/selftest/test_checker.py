@@ -219,3 +219,15 @@ def test_a_checked_kernel_gives_the_bits_of_an_unchecked_one(dtype: Any) -> None
 )
 def test_findings_name_what_is_meant(told: str, source: str) -> None:
     assert told in [f.message for f in found(THREAD + source)]
+
+
+DIVERGENCES = {
+    "thread (40, 0, 0) has come to the kernel's end without it": f"{THREAD}if (i < 40)\n{BARRIER}\ny[i] = x[i];",
+    "wait at different barriers": f"{THREAD}if (i < 32)\n{BARRIER}\nelse\n{BARRIER}\ny[i] = x[i];",
+    "threads, (40, 0, 0) among them, have returned": f"{THREAD}if (i >= 40) return;\n{BARRIER}\ny[i] = x[i];",
+}
+
+
+@pytest.mark.parametrize(("told", "source"), DIVERGENCES.items(), ids=DIVERGENCES)
+def test_divergence_names_who_is_missing(told: str, source: str) -> None:
+    assert any(told in finding.message for finding in found(source)), found(source)

@@ -29,7 +29,7 @@ class Guard:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """While this holds, every launch in the process is watched."""
-        with observed(self._watch), listening(self._watch.defined):
+        with observed(self._watch), listening(self._watch.defined, self._watch.called):
             yield
 
     def verdict(self) -> str:

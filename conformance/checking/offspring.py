@@ -114,7 +114,7 @@ def _watch(folder: str) -> None:
         contexts = contextlib.ExitStack()
         contexts.enter_context(executors.host_metal())
         contexts.enter_context(observed(watch))
-        contexts.enter_context(listening(watch.defined))
+        contexts.enter_context(listening(watch.defined, watch.called))
     except Exception as error:
         # What cannot be watched must still run as it would.
         send(Stumbled(Problem(what="subprocess", message=f"a process is not checked: {type(error).__name__}: {error}")))

@@ -83,7 +83,7 @@ class Stage:
         # Left by the exit handler: what still runs when the script's last line is done is watched too.
         self._contexts.enter_context(executors.host_metal())
         self._contexts.enter_context(observed(self._watch))
-        self._contexts.enter_context(listening(self._watch.defined))
+        self._contexts.enter_context(listening(self._watch.defined, self._watch.called))
         self._channel.send(Began(executors.describe("host")))
         try:
             found.run(self._settings.arguments)

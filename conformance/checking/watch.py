@@ -69,7 +69,7 @@ class Watch:
     def __call__(self, definition: Definition, launch: Launch) -> list[Any]:
         """Runs the launch under the checker; the first schedule's outputs are the script's."""
         if os.getpid() != self._process:
-            return self._forked(definition, launch)
+            return launch.run()
         site = places.site()
         kernel = self._kernel(definition)
         thread = threading.get_ident()
@@ -92,13 +92,22 @@ class Watch:
             if definition not in self._kernels and len(self._origins) < MOST_KERNELS:
                 self._origins.setdefault(definition, places.stack())
 
-    def _forked(self, definition: Definition, launch: Launch) -> list[Any]:
-        """Whoever is forked has its own copy of what is known here, and cannot add to it."""
+    def called(self, definition: Definition) -> None:
+        """A kernel is called. Whoever is forked has its own copy of what is known here, and cannot add to it.
+
+        RuntimeError: in a process forked after a launch, where MLX would wait for ever for threads that are not there.
+        """
+        if os.getpid() == self._process:
+            return
         told = f"kernel {definition.name[:TEXT_LIMIT]!r} was launched in a forked process, where it is not checked"
         if not self._told_of_fork:
             self._told_of_fork = True
             self._tell(Stumbled(Problem(what="fork", message=told, location=places.site())))
-        return launch.run()
+        if self._kernels:
+            raise RuntimeError(
+                f"kernel {definition.name!r} was called in a process forked after a launch, where MLX waits for "
+                "threads that are not there: fork before the first launch, or start processes by spawn"
+            )
 
     def _checked(self, kernel: _Watched, launch: Launch, site: Location | None) -> list[Any]:
         before: dict[object, int] = {}

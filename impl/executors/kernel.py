@@ -57,6 +57,7 @@ class Kernel:
                 choice.current_poison(),
                 stream,
             )
+        observation.called(self.definition)
         if tracing(*arrays):
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} was called inside an mx.compile or vmap trace on the "

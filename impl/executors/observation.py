@@ -23,10 +23,11 @@ Observer = Callable[[Definition, Launch], list[Any]]
 """Gets a kernel and its launch, and gives the outputs that the kernel's caller shall see."""
 
 Listener = Callable[[Definition], object]
-"""Gets a kernel's definition where it is made."""
+"""Gets a kernel's definition where it is made, or where it is called before its arguments are evaluated."""
 
 _observer: Observer | None = None
 _listener: Listener | None = None
+_caller: Listener | None = None
 
 
 @contextlib.contextmanager
@@ -47,17 +48,27 @@ def launched(definition: Definition, launch: Launch) -> list[Any]:
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Definitions are told to `listener` alone while this holds, in the whole process; then to the one before."""
-    global _listener
-    before, _listener = _listener, listener
+def listening(listener: Listener, caller: Listener | None = None) -> Iterator[None]:
+    """Definitions are told to `listener` alone while this holds, in the whole process; then to the one before.
+
+    So are calls to `caller`, which may raise what the kernel's caller shall see.
+    """
+    global _listener, _caller
+    before = _listener, _caller
+    _listener, _caller = listener, caller
     try:
         yield
     finally:
-        _listener = before
+        _listener, _caller = before
 
 
 def defined(definition: Definition) -> None:
     """Tells a kernel's definition to whoever listens."""
     if (listener := _listener) is not None:
         listener(definition)
+
+
+def called(definition: Definition) -> None:
+    """Tells of a call before anything of MLX runs for it."""
+    if (caller := _caller) is not None:
+        caller(definition)

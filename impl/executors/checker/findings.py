@@ -33,6 +33,7 @@ KINDS = (
     Kind.PARTIAL_SIMD,
 )
 HOW = ("read", "write", "atomic read", "atomic write", *("atomic read-modify-write",) * 4)
+_DIVERGENCE = {Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD, Kind.PARTIAL_SIMD, Kind.EXIT_BEFORE_BARRIER}
 _PAIRS = {Kind.RACE, Kind.SIMDGROUP_RACE, Kind.THREADGROUP_RACE, Kind.SAME_VALUE_WRITE, Kind.BARRIER_FLAGS}
 _MEETING = {
     Kind.DIVERGENT_BARRIER: "barrier",
@@ -116,7 +117,7 @@ class Reader:
             accesses.append(self._access(HOW[e.other_how & 7], e.other_site, e.other_thread, e.other_threadgroup))
         elif kind is Kind.EXIT_BEFORE_BARRIER and e.other_site:
             accesses.append(self._access("return", e.other_site, e.other_thread, e.threadgroup))
-        elif kind in (Kind.DIVERGENT_BARRIER, Kind.DIVERGENT_SIMD, Kind.PARTIAL_SIMD) and e.other_site:
+        elif kind in _DIVERGENCE and e.other_site:
             accesses.append(self._access("waits", e.other_site, e.other_thread, e.threadgroup))
         if kind is Kind.BARRIER_FLAGS:
             barrier = self.places[e.barrier_site]
@@ -147,6 +148,22 @@ class Reader:
         if "%" in type_:
             return f"byte {offset} of {array}" if offset or type_[0] == "[" else array
         return array if type_ and index == 0 and type_[0] not in "<[" else f"{array}[{index}]"
+
+    def _divergence(self, kind: Kind, e: Event) -> str:
+        """Who is missing, and where: at another place, at the same one for another time, or at the kernel's end."""
+        thread = self._thread(e.other_thread, self._group(e.threadgroup))
+        ended = "" if e.other_site else f": thread {thread} has come to the kernel's end without it"
+        if kind is Kind.EXIT_BEFORE_BARRIER:
+            return f"threads, {thread} among them, have returned before a barrier that others reach"
+        if kind is Kind.DIVERGENT_SIMD:
+            return f"only some lanes of a simdgroup reach an operation that needs all of them{ended}"
+        if kind is Kind.PARTIAL_SIMD:
+            return f"only some lanes of a simdgroup reach an operation, which acts on those alone{ended}"
+        if ended:
+            return f"some threads of a threadgroup wait at a barrier that others never reach{ended}"
+        if e.other_site == e.site:
+            return f"threads of one threadgroup wait at one barrier in unequal turns or calls, {thread} among them"
+        return "threads of one threadgroup wait at different barriers"
 
     def _size(self, e: Event, array: str) -> str:
         if "%" in self._type(e):
@@ -187,14 +204,8 @@ class Reader:
             return f"reads {place}, which nobody has written"
         if kind is Kind.WRITE_TO_INPUT:
             return f"writes {place}, an input"
-        if kind is Kind.DIVERGENT_BARRIER:
-            return "threads of one threadgroup wait at different barriers"
-        if kind is Kind.DIVERGENT_SIMD:
-            return "only some lanes of a simdgroup reach an operation that needs all of them"
-        if kind is Kind.PARTIAL_SIMD:
-            return "only some lanes of a simdgroup reach an operation, which acts on those alone"
-        if kind is Kind.EXIT_BEFORE_BARRIER:
-            return "threads have returned before a barrier that others reach"
+        if kind in _DIVERGENCE:
+            return self._divergence(kind, e)
         if kind is Kind.INACTIVE_LANE:
             return "reads the value of a lane that takes no part in the operation, or does not exist"
         if kind is Kind.SHIFT:
