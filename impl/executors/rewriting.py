@@ -42,7 +42,7 @@ _FUNCTION_CONSTANT = re.compile(
     r"\b(?:constant|[A-Z_]+)\s+(?P<type>\w+)\s+(?P<name>\w+)\s*\[\[\s*function_constant\(\s*(?P<index>\w+)\s*\)\s*\]\]\s*;"
 )
 _THREADGROUP_ATTRIBUTE = re.compile(r"\[\[\s*threadgroup\([^()]*\)\s*\]\]")
-_KERNEL_WORD = re.compile(r"\bkernel(?=\s+void\b)")
+_KERNEL_WORD = re.compile(r"(>\s*)?(?:\bkernel\b|\[\[\s*kernel\s*\]\])(?=\s+void\b)")
 _ALIAS = re.compile(r"\busing\s+(\w+)\s*=[^;]*\bvec\s*<[^;]*;|\btypedef\s+(?:\w+::)*vec\s*<[^;]*>\s*(\w+)\s*;")
 _CONTRACT_PRAGMA = re.compile(r'(#\s*pragma\s+|_Pragma\(\s*")METAL\s+fp\s+contract')
 _OTHER_PRAGMA = re.compile(r"#\s*pragma\s+METAL\b[^\n]*")
@@ -241,7 +241,8 @@ def rewrite(text: str, numbers: Iterator[int | str] | None = None, classes: bool
     code = _FLOAT_LITERAL.sub(r"\1f", code)
     code = _FUNCTION_CONSTANT.sub(r"ASSAY_FUNCTION_CONSTANT(\g<type>, \g<name>, \g<index>);", code)
     code = _THREADGROUP_ATTRIBUTE.sub("", code)
-    code = _KERNEL_WORD.sub("", code)
+    # Not kept where nobody calls it: a kernel that is not asked for needs no values for its function constants.
+    code = _KERNEL_WORD.sub(lambda m: m[1] or "static", code)
     code = _own_references(code)
     code = _methods(_THREAD_REFERENCE.sub(r"const \1", code))
     code = _BRACED.sub(lambda m: f"(assay::braced({m[1]})" if "," in m[1] else m[0], code)

@@ -98,3 +98,16 @@ def test_overloads_are_told_apart_by_their_arguments() -> None:
     with pytest.raises(ValueError, match="no kernel 'k' takes"):
         chosen(found, ("3",))
     assert split("vec<int, 2> a, f(b, c), d[1]") == ("vec<int, 2> a", "f(b, c)", "d[1]")
+
+
+def test_a_kernel_needs_no_values_for_what_others_use() -> None:
+    library = TextLibrary(
+        "constant bool wide [[function_constant(3)]];\n"
+        "kernel void other(device float* o [[buffer(0)]]) { o[0] = wide ? 1 : 2; }\n"
+        "[[kernel]] void mine(device float* o [[buffer(0)]]) { o[0] = 5; }\n"
+    )
+    assert library.function("mine").name == "mine"
+    with pytest.raises(ValueError, match="function constants wide"):
+        library.function("other")
+    with pytest.raises(KeyError, match="expected one of other, mine"):
+        library.function("zzzz")

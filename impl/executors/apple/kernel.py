@@ -95,7 +95,8 @@ class AppleLibrary:
         """
         if name not in self._container:
             close = difflib.get_close_matches(name, self._container, 3)
-            raise KeyError(f"{self.path.name} has no kernel {name!r}: the nearest are {', '.join(close) or 'none'}")
+            near = f"the nearest are {', '.join(close)}" if close else "`names` lists those that it has"
+            raise KeyError(f"{self.path.name} has no kernel {name!r}: {near}")
         key = (name, tuple((constants or {}).items()), contraction)
         if (made := self._made.pop(key, None)) is None:
             made = AppleKernel(partial(compile_kernel, name, self._container[name], constants or {}), contraction)

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -88,7 +88,8 @@ class TextLibrary:
         """
         if name not in self._instances:
             close = difflib.get_close_matches(name, self._instances, 3)
-            raise KeyError(f"no kernel {name!r} in this text: the nearest are {', '.join(close) or 'none'}")
+            near = f"the nearest are {', '.join(close)}" if close else f"expected one of {listed(self._instances)}"
+            raise KeyError(f"no kernel {name!r} in this text: {near}")
         instance = self._instances[name]
         return self.made(name, instance.function, instance.arguments, constants or {})
 
@@ -161,6 +162,12 @@ class StockLibrary:
 def _read(headers: tuple[str, ...]) -> TextLibrary:
     lines = (f'#include "mlx/backend/metal/kernels/{header}"' for header in ("utils.h", *headers))
     return TextLibrary("\n".join(lines) + "\n")
+
+
+def listed(names: Collection[str], most: int = 10) -> str:
+    """Names for a message, the first of many."""
+    shown = ", ".join(list(names)[:most]) or "none, for it holds no kernel"
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def _bound(function: metal.Function, instance: metal.Instance) -> dict[str, str]:
