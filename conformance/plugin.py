@@ -86,7 +86,18 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"mlx-assay: {error}") from None
         _require_executor(options)
         _require_profile(options)
+    _check_ignored(config)
     config.pluginmanager.register(Controller(config), "mlx_assay_controller")
+
+
+def _check_ignored(config: pytest.Config) -> None:
+    if ignored := config.getini(f"{CHECK_MARK}_ignore"):
+        from mlx_assay.conformance.checking.request import asked
+
+        try:
+            asked("pytest", ignore=ignored)
+        except ValueError as error:
+            raise pytest.UsageError(f"{CHECK_MARK}_ignore: {error}") from None
 
 
 def _require_executor(options: Options) -> None:
@@ -129,6 +140,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=explored)
 
 
+MADE_BEFORE = (
+    "This kernel was made before the fixture host_metal began, as a module's are where the test file imports it: "
+    "import the module inside the test, or in a fixture that asks for host_metal, as docs/checking.md shows."
+)
+
+
 @pytest.fixture
 def host_metal(request: pytest.FixtureRequest) -> Iterator[HostMetal]:
     """The test's code takes its Metal path, and its kernels run on this CPU: see mlx_assay.impl.host_metal.
@@ -154,7 +171,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        if "No Metal back-end" in str(error) and "host_metal" in getattr(item, "fixturenames", ()):
+            item.add_report_section("call", "mlx-assay", MADE_BEFORE)
         guard = item.stash.get(GUARD, None)
         if guard and (told := guard.verdict()):
             item.add_report_section("call", "mlx-assay check", told)

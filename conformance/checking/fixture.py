@@ -12,10 +12,13 @@ from mlx_assay.conformance.checking.ledger import Ledger
 from mlx_assay.conformance.checking.protocol import Ended
 from mlx_assay.conformance.checking.rendering import rendered
 from mlx_assay.conformance.checking.report import Asked
-from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, SEED, asked
+from mlx_assay.conformance.checking.request import LAUNCH_LIMIT, SCHEDULES, SEED, asked, words
 from mlx_assay.conformance.checking.watch import Watch
 from mlx_assay.conformance.plugin import CHECK_MARK as MARK
 from mlx_assay.impl.executors.observation import listening, observed
+
+OPTIONS = ("kernels", "ignore", "schedules", "seed", "launch_limit", "warnings_as_errors")
+"""What a mark and a block take."""
 
 
 class Guard:
@@ -51,7 +54,7 @@ class Guard:
 def guard_of(item: pytest.Item) -> Guard | None:
     """The guard that a test asks for by its mark, or the configuration for all; None where neither does.
 
-    UsageError: an option that is not known.
+    An option that is not known fails the test.
     """
     mark = item.get_closest_marker(MARK)
     if mark is None and not item.config.getini(MARK):
@@ -59,11 +62,13 @@ def guard_of(item: pytest.Item) -> Guard | None:
     options = dict(mark.kwargs) if mark else {}
     if not options.pop("enabled", True):
         return None
-    ignored = [*item.config.getini(f"{MARK}_ignore"), *options.pop("ignore", ())]
+    ignored = [*item.config.getini(f"{MARK}_ignore"), *words(options.pop("ignore", ()))]
+    if unknown := options.keys() - set(OPTIONS):
+        pytest.fail(f"{MARK}: expected {', '.join(OPTIONS)} or enabled but got {min(unknown)}", pytrace=False)
     try:
         return Guard(asked("pytest", ignore=ignored, **options), idle=mark is None)
     except (TypeError, ValueError) as error:
-        raise pytest.UsageError(f"{item.nodeid}: {MARK}: {error}") from None
+        pytest.fail(f"{MARK}: {error}", pytrace=False)
 
 
 class HostMetal:
@@ -86,15 +91,18 @@ class HostMetal:
         seconds, of a launch under one schedule. ValueError: a word that is not known.
         """
         __tracebackhide__ = True
-        request = asked(
-            "pytest",
-            kernels=kernels,
-            ignore=ignore,
-            schedules=schedules,
-            seed=seed,
-            launch_limit=launch_limit,
-            warnings_as_errors=warnings_as_errors,
-        )
+        try:
+            request = asked(
+                "pytest",
+                kernels=kernels,
+                ignore=ignore,
+                schedules=schedules,
+                seed=seed,
+                launch_limit=launch_limit,
+                warnings_as_errors=warnings_as_errors,
+            )
+        except ValueError as error:
+            raise ValueError(f"host_metal.checked: {error}") from None
         guard = Guard(request, idle=False)
         with guard.watching():
             yield

@@ -36,21 +36,26 @@ def asked(
     profile: str = "",
 ) -> Asked:
     """The request; ValueError says which word came and which were expected."""
-    for text in (target, *arguments, *kernels):
+    for text in (target, *arguments, *words(kernels)):
         if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ValueError(f"Expected text in UTF-8 but got {text!r}")
     return Asked(
         target=target,
         arguments=list(arguments),
-        kernels=list(kernels),
-        ignored=[_kind(name) for name in ignore],
-        schedules=_schedules(schedules, seed),
+        kernels=list(words(kernels)),
+        ignored=[_kind(name) for name in words(ignore)],
+        schedules=_schedules(words(schedules), seed),
         limit=limit,
         launch_limit=launch_limit,
         warnings_as_errors=warnings_as_errors,
         sensitivity=sensitivity,
         profile=profile,
     )
+
+
+def words(given: Sequence[str]) -> Sequence[str]:
+    """A list of words, which may be given as one text with commas."""
+    return given.split(",") if isinstance(given, str) else given
 
 
 def _schedules(names: Sequence[str], seed: int) -> list[str]:

@@ -114,6 +114,7 @@ class Stage:
     def _raised(self, error: BaseException, trace: TracebackType | None) -> None:
         while trace is not None and places.ours(trace.tb_frame.f_code.co_filename):
             trace = trace.tb_next
+        _end_outside(trace)
         with contextlib.suppress(Exception):
             traceback.print_exception(error.with_traceback(trace))
         what = "syntax" if isinstance(error, SyntaxError) else "exception"
@@ -125,12 +126,22 @@ class Stage:
         self._raised(given.exc_value, given.exc_traceback)
 
 
+def _end_outside(trace: TracebackType | None) -> None:
+    """Ends a traceback at its innermost line that is not of this suite's machinery."""
+    last, at = None, trace
+    while at is not None:
+        last = at if not places.ours(at.tb_frame.f_code.co_filename) else last
+        at = at.tb_next
+    if last is not None:
+        last.tb_next = None
+
+
 def _described(error: BaseException) -> str:
     try:
         said = str(error).strip()
     except Exception:
         said = "(its text cannot be had)"
-    return f"{type(error).__name__}: {said.splitlines()[0]}" if said else type(error).__name__
+    return f"{type(error).__name__}: {said.splitlines()[0].rstrip(':')}" if said else type(error).__name__
 
 
 def _place(trace: TracebackType | None, error: BaseException | None = None) -> Location | None:

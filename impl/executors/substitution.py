@@ -153,8 +153,8 @@ _substitution = _Substitution()
 def _warn(found: dict[str, list[str]]) -> None:
     told = "; ".join(f"{name} ({', '.join(kept)})" for name, kept in found.items())
     warnings.warn(
-        f"imported before host_metal() and remembering a machine without Metal: {told}. Import them inside, or call "
-        "importlib.reload(module) inside.",
+        f"imported before host_metal() and remembering a machine without Metal: {told}. Import them inside "
+        "(in pytest: in the test, or in a fixture that asks for host_metal), or call importlib.reload(module) inside.",
         RememberedNoMetal,
         # _warn, __enter__, the `with`
         stacklevel=3,
