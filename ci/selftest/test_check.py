@@ -359,6 +359,13 @@ def test_a_kernel_that_does_not_compile_is_a_finding_at_its_line(checked: Call, 
     assert done.report.complete
 
 
+def test_a_traceback_ends_at_the_scripts_own_line(checked: Call) -> None:
+    done = checked("launch(make('y[0] = unknown_name;'))")
+    assert "script.py" in done.err
+    assert "unknown_name" in done.err
+    assert not [name for name in ("watch.py", "kernel.py", "host.py", "observation.py") if name in done.err]
+
+
 def test_kernels_that_are_not_asked_for_run_unchecked(checked: Call) -> None:
     lone = "uint i = thread_position_in_grid.x; if (i % 2) y[i] = simd_sum(x[0]);\\n y[i] = simd_max(i);"
     script = f"other = make('{lone}', 'other')\nlaunch(other); launch(sound)"

@@ -174,6 +174,41 @@ def test_kinds_that_the_configuration_ignores(tmp_path: Path) -> None:
     assert found == {"test_race": "PASSED"}
 
 
+MISTAKEN = """
+import mlx.core as mx
+import pytest
+
+early = mx.fast.metal_kernel(name="early", input_names=["x"], output_names=["y"], source="y[0] = x[0];")
+
+@pytest.mark.mlx_assay_check(scheduls="pct")
+def test_unknown_option(host_metal):
+    pass
+
+@pytest.mark.mlx_assay_check(schedules="in-order,pct:three")
+def test_schedules_in_one_text(host_metal):
+    pass
+
+def test_made_early(host_metal):
+    one = (1, 1, 1)
+    early(inputs=[mx.ones(8)], grid=one, threadgroup=one, output_shapes=[(1,)], output_dtypes=[mx.float32])
+"""
+
+
+def test_mistakes_are_told_without_the_plugins_own_code(tmp_path: Path) -> None:
+    text = "\n".join(ran(tmp_path, MISTAKEN))
+    assert "mlx_assay_check: expected kernels, ignore, schedules, seed" in text
+    assert "but got scheduls" in text
+    assert "but got 'pct:three'" in text
+    assert "fixture.py" not in text
+    assert "request.py" not in text
+    assert "This kernel was made before the fixture host_metal began" in text
+
+
+def test_a_wrong_word_of_the_configuration_is_told_once(tmp_path: Path) -> None:
+    lines = ran(tmp_path, ALL, "-o", "mlx_assay_check=true", "-o", "mlx_assay_check_ignore=races")
+    assert [line.startswith("ERROR: mlx_assay_check_ignore: ") for line in lines if "races" in line] == [True]
+
+
 # Modules of MLX's models that other tests have loaded remember a machine without Metal; here they play no part.
 @pytest.mark.filterwarnings("ignore::mlx_assay.impl.executors.RememberedNoMetal")
 def test_a_block_fails_where_it_ends(host_metal: Any) -> None:

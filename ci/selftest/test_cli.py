@@ -207,7 +207,9 @@ def test_a_wrong_implementation_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["run", "--implementation", target]) == EXIT_USAGE
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert message in told
+    assert ("Traceback" in told) == (target == "os:nowhere")
 
 
 def test_list_prints_ids_and_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -417,3 +419,10 @@ def test_what_becomes_of_the_output_is_not_what_was_found(tmp_path: Path, sink: 
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert ("No space left" in done.stderr) == (code == EXIT_INCOMPLETE)
+
+
+def test_options_of_a_checked_program_are_told_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "script.py", "--rows", "3"])
+    assert ended.value.code == EXIT_USAGE
+    assert "mlx-assay check script.py -- --rows 3" in capsys.readouterr().err
