@@ -169,3 +169,9 @@ def test_a_derivative_of_the_authors_own_is_taken() -> None:
     function: Any = mx.custom_function(square)
     function.vjp(lambda w, cotangent, _: 2 * w * cotangent)
     assert mx.grad(lambda w: function(w).sum())(A).tolist() == [2.0 * i for i in range(8)]
+
+
+def test_a_grid_of_two_axes_is_told_what_the_third_is() -> None:
+    kernel = metal_kernel("k", ["a"], ["out"], SOURCE)
+    with use("host"), pytest.raises(TypeError, match=r"got \(8, 1\), 2 of them: an axis that is not used is 1"):
+        kernel(inputs=[A], grid=(8, 1), threadgroup=(8, 1, 1), output_shapes=[(8,)], output_dtypes=[mx.float32])

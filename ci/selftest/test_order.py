@@ -218,3 +218,9 @@ def test_the_verb_on_a_case(
     assert [answer["matches"][0]["name"] for answer in told.values()] == ["reverse"] * len(told)
     assert main(["order", "normalized_argmax/bfloat16/ties/tiles?vocab=1025&seed=0"]) == 2
     assert "an operation that is a sum, trellis_fold" in capsys.readouterr().err
+
+
+def test_an_order_is_named_once() -> None:
+    for tree in known(1, False, False):
+        names = tree.name.split(" = ")
+        assert len(names) == len(set(names))

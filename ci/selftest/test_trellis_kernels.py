@@ -12,6 +12,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from mlx_assay import impl
 from mlx_assay.impl import executors, trellis
 from mlx_assay.impl.executors import choice, fidelity
 from mlx_assay.impl.executors.stock import StockLibrary
@@ -370,6 +371,7 @@ G2, G3 = down(2, 4, 256), down(3, 4, 512, interleaved=True)
         (ValueError, "block-interleaved codes with k 3", {"geometry": G3}),
         (ValueError, "window of portable", {"window": "aligned"}),
         (ValueError, "output_dtype", {"output_dtype": mx.int32}),
+        (TypeError, "an mx.Dtype but got 'float32' .type str.", {"output_dtype": "float32"}),
     ],
 )
 def test_guards(error: type[Exception], message: str, change: dict[str, Any]) -> None:
@@ -416,3 +418,10 @@ def test_every_block_count_in_every_schedule(k: int, interleaved: bool) -> None:
                 balanced = call(trellis.scatter_row, x, codes, scales, g, kernel="balanced")
                 assert np.array_equal(bits_of(balanced), expected)
                 assert np.array_equal(bits_of(call(codebook, x, codes, scales, g)), expected)
+
+
+@pytest.mark.parametrize("given", [mx.float16, "float64", "array"])
+def test_operations_take_a_dtype_by_its_name(given: Any) -> None:
+    arrays = mx.zeros((1, 4)), mx.zeros((4, 16), mx.uint32), mx.zeros(4)
+    with pytest.raises(ValueError, match=r"Expected output_dtype as a name, 'float32', 'float16', 'bfloat16', or None"):
+        impl.down_codebook_row(*arrays, 2, 12, 256, 0, 4, 256, None, given)
