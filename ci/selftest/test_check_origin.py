@@ -235,6 +235,11 @@ LAST = """
     out[j] = a[j + 9];
 """
 
+NAMED = """
+    uint j = lane;
+    out[j] = a[j + OFF] + 1;  // @named
+"""
+
 def one():
     return make("""
     uint j = lane;
@@ -272,6 +277,9 @@ table = {
     "tabled": lambda: make("uint j = lane; out[j] = a[j];"),  # @tabled
 }
 
+def named():
+    return make(NAMED.replace("OFF", "4"))
+
 def generated():
     return make("uint j = lane;\\n" + "out[j] = " + "a[j] + 1;  // nowhere in whole")
 '''
@@ -292,7 +300,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[l
     return sources.find(text, made), MAKERS.split("\n")
 
 
-@pytest.mark.parametrize("name", ["two", "formatted", "replaced", "joined", "escaped", "tabled"])
+@pytest.mark.parametrize("name", ["two", "formatted", "replaced", "joined", "escaped", "tabled", "named"])
 def test_of_texts_alike_the_one_is_found_that_made_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

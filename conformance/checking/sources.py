@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import sys
@@ -27,6 +28,9 @@ SHORTEST_ANCHOR = 6
 
 _WRITTEN_OTHERWISE = re.compile(r"[{}\\\\\"'\t]+|\b\d+\b")
 """What is written in another way in some literals, and what is often filled in."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?::[^=]*)?=(?!=)")
 
 MOST_PIECES = 4
 """Pieces of a program around one of its lines that are searched for a kernel's text, from the least on."""
@@ -115,7 +119,10 @@ def _anchors(lines: Sequence[str]) -> list[str]:
 
 
 def _near(made: Mapping[str, Sequence[int]]) -> Iterator[list[Region]]:
-    """Regions that stand with a line of Python in one expression, statement or function, the nearest alone first."""
+    """Regions that stand with a line of Python in one expression, statement or function, the nearest alone first.
+
+    Then those of the module that the line names.
+    """
     for path, number in [(Path(file), number) for file, numbers in made.items() for number in numbers]:
         try:
             regions = _regions(path, path.stat().st_mtime_ns)
@@ -125,6 +132,16 @@ def _near(made: Mapping[str, Sequence[int]]) -> Iterator[list[Region]]:
         found.sort(key=lambda one: one[0])
         for most in sorted({distance for distance, _ in found})[:MOST_PIECES]:
             yield [region for distance, region in found if distance <= most]
+        words = set(_WORD.findall(linecache.getline(str(path), number)))
+        if named := [region for region in regions if _name(region) in words]:
+            yield named
+
+
+def _name(region: Region) -> str:
+    """The name to which the statement that holds a region assigns it; empty where it assigns to none."""
+    first = min((span[0] for span in region.around), default=0)
+    found = _ASSIGNED.match(linecache.getline(str(region.path), first))
+    return found[1] if found else ""
 
 
 def find(text: str, first: Mapping[str, Sequence[int]] | None = None) -> list[Line | None]:
