@@ -430,7 +430,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == EXIT_INCOMPLETE
-    assert "mlx-assay: The result cannot be written: " in done.stderr
+    assert "mlx-assay: standard output cannot be written: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
