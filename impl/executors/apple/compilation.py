@@ -61,7 +61,8 @@ def _target_machine() -> Any:
     # The host executor's own baseline: FMA and F16C, native halves on arm64.
     cpu, features = ("generic", "+v8.2a,+fullfp16") if arm else ("x86-64-v3", "")
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="default")
+    # Where a process has reserved much of its addresses, an object's parts lie far apart.
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="static", codemodel="large")
 
 
 @cache
