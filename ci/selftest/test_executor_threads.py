@@ -129,7 +129,7 @@ def test_shuffles(n: int) -> None:
         "simd_shuffle_up(v, 5)": lambda lane: lane - 5 if lane >= 5 else lane,
         "simd_shuffle_xor(v, 6)": lambda lane: lane ^ 6,
         "simd_shuffle(v, (i * 7) % 32)": lambda lane: lane * 7 % 32,
-        "simd_shuffle(v, 40)": lambda lane: n,
+        "simd_shuffle(v, 40)": lambda lane: lane,
         "simd_broadcast(v, 2)": lambda lane: 2,
         "simd_broadcast_first(v)": lambda lane: 0,
         "simd_shuffle_rotate_down(v, 9)": lambda lane: (lane + 9) % 32,

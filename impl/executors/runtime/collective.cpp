@@ -130,4 +130,10 @@ u32 assay_garbage(bool seen) {
   return c->garbage_site && c->garbage_site == static_cast<u32>(e->operation_site) ? c->other_garbage : c->garbage;
 }
 
+// Whether this run asks what depends on the garbage of the operation at hand.
+bool assay_garbage_varied() {
+  const Check* c = engine->check;
+  return c && c->garbage_site && c->garbage_site == static_cast<u32>(engine->operation_site);
+}
+
 }  // extern "C"
