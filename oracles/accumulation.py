@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
 
+from mlx_assay.oracles.fault import encodings
 from mlx_assay.oracles.fused import fma
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -200,9 +201,8 @@ _COMBINE: dict[Combination, Callable[[np.ndarray], np.ndarray]] = {
 
 def same_bits(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """bool [...]: equal encodings, any NaN for any other."""
-    width: np.dtype[Any] = np.dtype(f"u{one.dtype.itemsize}")
     both_nan = (one != one) & (other != other)
-    return np.asarray((one.view(width) == other.view(width)) | both_nan)
+    return np.asarray((encodings(one) == encodings(other)) | both_nan)
 
 
 def described(steps: Sequence[Step]) -> str:

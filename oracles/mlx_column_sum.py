@@ -40,11 +40,16 @@ def _library() -> Any:
 
 def trellis_fold(partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool = False) -> np.ndarray:
     """dtype [1, cols]: the sum of float32 partials [1, 128, cols] over their middle axis, rounded once."""
+    return folded(_library(), partial, dtype, order, flush)
+
+
+def folded(library: Any, partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool) -> np.ndarray:
+    """The same by a library of MLX's kernels, whichever door it comes through."""
     from mlx_assay.impl.executors.stock.reduction import reduce_columns
 
     denormals = "flushed" if flush else "kept"
     with fidelity.switched(simd_sum=order, f32_denormals=denormals), np.errstate(all="ignore"):
-        sums: np.ndarray = reduce_columns(_library(), np.ascontiguousarray(partial))
+        sums: np.ndarray = reduce_columns(library, np.ascontiguousarray(partial))
         return np.asarray(sums.astype(dtype))
 
 

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from mlx_assay.oracles.fault import require_bits
+from mlx_assay.oracles.stock_mlx import padded_words
 
 if TYPE_CHECKING:
     from mlx_assay.impl.executors.apple import AppleLibrary
@@ -68,9 +69,7 @@ def apply_token_bitmask(logits: np.ndarray, bits: np.ndarray, release: str | Non
     from mlx_assay.impl.executors.stock import dispatch
 
     ids = np.arange(logits.shape[-1])
-    words = np.zeros(-(-len(ids) // 32), np.uint32)
-    given = bits.reshape(-1)[: len(words)].view(np.uint32)
-    words[: len(given)] = given
+    words = padded_words(bits, len(ids)).view(np.uint32)
     allowed = (words[ids >> 5] >> (ids & 31).astype(np.uint32)) & 1
     addend = np.where(allowed, 0.0, -np.inf).astype(logits.dtype)
     added = np.ascontiguousarray(np.broadcast_to(addend, logits.shape))
@@ -100,11 +99,9 @@ def column_sum(partials: np.ndarray, release: str | None = None) -> np.ndarray:
 
 def trellis_fold(partial: np.ndarray, dtype: np.dtype[Any], order: str, flush: bool = False) -> np.ndarray:
     """dtype [1, cols]: the column sum of float32 partials [1, 128, cols], simdgroups added in `order`, rounded once."""
-    from mlx_assay.impl.executors import fidelity
+    from mlx_assay.oracles.mlx_column_sum import folded
 
-    denormals = "flushed" if flush else "kept"
-    with fidelity.switched(simd_sum=order, f32_denormals=denormals), np.errstate(all="ignore"):
-        return np.asarray(column_sum(partial[0]).astype(dtype))[None]
+    return folded(library(), partial, dtype, order, flush)
 
 
 def self_test() -> None:
