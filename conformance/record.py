@@ -17,8 +17,55 @@ class Place(msgspec.Struct, frozen=True):
     want: str
 
 
+class Bar(msgspec.Struct, frozen=True):
+    """One bar of a histogram: how many places lie `least` to `most` ULP away; signs are those of got - want."""
+
+    least: int
+    most: int
+    count: int
+
+
+class Map(msgspec.Struct, frozen=True, kw_only=True):
+    """Where differing places lie, the output seen as a matrix of its last axis and all before it.
+
+    A grid of `rows` by `columns` cells, each `row_extent` by `column_extent` elements (the last of a row or column may
+    hold fewer); `counts` are the differing places a cell, row by row.
+    """
+
+    rows: int
+    columns: int
+    row_extent: int
+    column_extent: int
+    counts: list[int]
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """One thing that is said of a difference: a kind, a sentence, and how many differing places it accounts for."""
+
+    kind: str
+    text: str
+    covers: int
+
+
+class Pattern(msgspec.Struct, frozen=True, kw_only=True):
+    """How the differing places of one output lie and what they hold, from both whole outputs.
+
+    `diagnoses` stand best first. `without_distance` are differing places that no ULP distance has.
+    """
+
+    dtype: str
+    shape: list[int]
+    diagnoses: list[Diagnosis] = []
+    histogram: list[Bar] = []
+    without_distance: int = 0
+    map: Map | None = None
+
+
 class Difference(msgspec.Struct, frozen=True):
-    """What is known of a difference; `worst_ulp` is null where no distance exists (NaN against a number, shapes)."""
+    """What is known of a difference; `worst_ulp` is null where no distance exists (NaN against a number, shapes).
+
+    `policy` is the rung that was needed, `rule` the one of the contract that names it, where one does.
+    """
 
     subcase: str
     oracle: str
@@ -27,13 +74,18 @@ class Difference(msgspec.Struct, frozen=True):
     worst_ulp: int | None
     places: list[Place]
     explanation: str = ""
+    policy: str = ""
+    rule: str = ""
+    pattern: Pattern | None = None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One case: what was run, what was said of it, and how to run it again.
 
     `oracle` names the primary oracle, `oracles` all that judged, `missing` those that could not. `conforms` says
-    whether every reference's rung was reached. `message` is empty where the case conforms.
+    whether every reference's rung was reached. `message` is empty where the case conforms. `output` is the last that
+    what was judged wrote to its standard streams during the case, cut and cleaned, where the case does not conform.
+    `tensors` is the file that holds inputs and both outputs of a differing case, relative to the report's folder.
     """
 
     id: str
@@ -52,6 +104,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     relaxations: list[str] = []
     message: str = ""
     difference: Difference | None = None
+    output: str = ""
+    tensors: str = ""
 
 
 def replay_command(

@@ -41,6 +41,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Where the run took place. `packages` are versions by distribution; those absent are left out.
 
     `graph_compiler` is what MLX fuses compiled graphs with, empty where it has none and runs operation by operation.
+    `device_class` is what bits depend on: `g16` and the like for Apple GPUs, `paravirtual` for those of hosted virtual
+    Macs, `host-x86_64` for the host executor.
     """
 
     python: str
@@ -49,7 +51,39 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     packages: dict[str, str]
     graph_compiler: str = ""
     device: str = ""
+    device_class: str = ""
     oracles: dict[str, OracleState] = {}
+
+
+class Suite(msgspec.Struct, frozen=True, kw_only=True):
+    """What judged: this suite's version, and SHA-256 over the files of its fixtures and of all else that judges."""
+
+    version: str
+    fixtures: str
+    judge: str
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit of the folder in which the run was started, and whether files there differ from it; empty for none."""
+
+    commit: str = ""
+    dirty: bool = False
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a run that is split over machines: its number, from 1, of how many; `whole` digests all case ids."""
+
+    index: int
+    count: int
+    whole: str
+
+
+class ContractRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation promises, in words: a summary, its rules by number, and its relaxations."""
+
+    summary: str
+    rules: dict[str, str]
+    relaxations: list[str]
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,14 +143,21 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. `complete` is false while it runs, and stays so if it was cut short.
 
-    `altered` names files of the suite that changed meanwhile: such a run is incomplete, whatever its cases say.
+    `run` is a name that no other run has, `leg` what a gate knows it by. `contracts` tells of the operations that have
+    a case that does not conform. `altered` names files of the suite that changed meanwhile: such a run is incomplete,
+    whatever its cases say.
 
     Tensor values are hex bit strings, never decimal floats. `started` is UTC, ISO 8601; `seconds` is wall time.
     """
 
     schema: Literal["urn:mlx-assay:report:1"]
+    run: str = ""
+    leg: str = ""
     started: str
     seconds: float
+    suite: Suite | None = None
+    source: Source = Source()
+    shard: Shard | None = None
     environment: Environment
     implementation: Implementation
     executor: Executor
@@ -125,6 +166,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     altered: list[str] = []
     verdict: Outcome
+    contracts: dict[str, ContractRecord] = {}
     cases: list[Record]
 
     @property

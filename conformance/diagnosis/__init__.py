@@ -1,0 +1,1 @@
+"""What the differing places of two outputs have in common."""

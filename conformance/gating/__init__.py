@@ -1,0 +1,1 @@
+"""The gate: reports and a policy in, one verdict out."""

@@ -1,0 +1,1 @@
+"""Faults planted in kernels one at a time, and who notices."""
