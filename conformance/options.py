@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 TIERS: tuple[Literal["quick", "full"], ...] = ("quick", "full")
 """As in mlx_assay.fixtures.kind, which is too heavy to import for this."""
 DEFAULT_LIMIT = 60.0
+KEYS = {
+    "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
+    "executor": "metal or host (default: metal where there is one)",
+    "tier": "quick or full (default: quick)",
+    "seed": "whole number that draws a fresh set of cases (default: 0)",
+    "report": "file to write the report to",
+    "limit": "seconds that one case may take (default: 60)",
+    "profile": "capture of a device whose switches the host executor takes",
+    "leg": "name by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
+}
+"""What can be asked for once, each an option and an ini key of pytest."""
+LEG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SERIAL_DISTRIBUTIONS = ("loadscope", "loadfile", "loadgroup", "each")
 """Ways of xdist to spread items that lose or repeat results when a worker aborts (xdist 3.8)."""
 
@@ -31,10 +44,13 @@ class Options:
     limit: float = DEFAULT_LIMIT
     without: tuple[str, ...] = ()
     profile: str | None = None
+    leg: str | None = None
 
     def __post_init__(self) -> None:
         if self.implementation == "":
             raise ValueError("Expected an implementation, module or module:object, but got ''")
+        if self.leg is not None:
+            leg(self.leg)
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
@@ -48,6 +64,7 @@ class Options:
             report=_text(config, "report"),
             limit=limit(_text(config, "limit") or str(DEFAULT_LIMIT)),
             profile=_text(config, "profile"),
+            leg=_text(config, "leg"),
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 
@@ -81,6 +98,13 @@ def limit(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise ValueError(f"Expected a limit in seconds above 0 but got {text!r}")
     return seconds
+
+
+def leg(text: str) -> str:
+    """What a gate knows a run by: up to 64 letters, digits, dots, underlines and hyphens of ASCII."""
+    if not LEG.fullmatch(text):
+        raise ValueError(f"Expected a leg's name, 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', but got {text!r}")
+    return text
 
 
 def output(text: str) -> Path:

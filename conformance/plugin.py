@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from mlx_assay.conformance.options import Options, distribution, output
+from mlx_assay.conformance.options import KEYS, Options, distribution, output
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.checking.fixture import Guard, HostMetal
@@ -44,15 +44,6 @@ CASE_MARK = "::test_mlx_assay["
 """What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
 FOLDER = Path(__file__).parent
 EXPLORATION = "test_exploration"
-KEYS = {
-    "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
-    "executor": "metal or host (default: metal where there is one)",
-    "tier": "quick or full (default: quick)",
-    "seed": "whole number that draws a fresh set of cases (default: 0)",
-    "report": "file to write the report to",
-    "limit": "seconds that one case may take (default: 60)",
-    "profile": "capture of a device whose switches the host executor takes",
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,24 +7,29 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 
 from mlx_assay.conformance.options import Options
-from mlx_assay.conformance.process.seal import altered, seal
+from mlx_assay.conformance.process.seal import altered, digests
 from mlx_assay.conformance.record import Record, replay_command
-from mlx_assay.conformance.reporting.environment import environment
+from mlx_assay.conformance.reporting.environment import environment, fetched
 from mlx_assay.conformance.reporting.report import (
     SCHEMA,
+    ContractRecord,
+    Environment,
     Executor,
     Implementation,
     OracleState,
     Report,
     SelectionRecord,
+    Suite,
     Totals,
     outcome,
     write,
 )
+from mlx_assay.conformance.reporting.source import source
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case
 
@@ -43,6 +48,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     operations: list[str] = []
     not_asked: list[str] = []
     oracles: dict[str, OracleState] = {}
+    device_class: str = ""
+    contracts: dict[str, ContractRecord] = {}
 
 
 class Session:
@@ -63,7 +70,10 @@ class Session:
         self._environment = environment()
         self._watch = watch
         self._altered: list[str] = []
-        seal()
+        self._run = uuid4().hex
+        self._source = source()
+        fixtures, judge = digests()
+        self._suite = Suite(version=self._environment.packages.get("mlx-assay", ""), fixtures=fixtures, judge=judge)
 
     def declare(self, case_ids: Sequence[str]) -> None:
         """Names the cases that are to run; each worker names the same ones."""
@@ -131,11 +141,13 @@ class Session:
             complete = self._finished and len(records) == len(self._declared)
             return Report(
                 schema=SCHEMA,
+                run=self._run,
+                leg=self.options.leg or self._worker.device_class,
                 started=self._started.isoformat(timespec="seconds"),
                 seconds=round(time.monotonic() - self._clock, 3),
-                environment=msgspec.structs.replace(
-                    self._environment, device=self._worker.device, oracles=self._worker.oracles
-                ),
+                suite=self._suite,
+                source=self._source,
+                environment=self._described(),
                 implementation=Implementation(
                     name=self.options.implementation or "mlx_assay.impl",
                     operations=self._worker.operations,
@@ -155,8 +167,24 @@ class Session:
                 complete=complete,
                 altered=self._altered,
                 verdict=outcome(len(self._declared), records, complete and not self._altered),
+                contracts={name: self._worker.contracts[name] for name in self._told(records)},
                 cases=records,
             )
+
+    def _described(self) -> Environment:
+        worker = self._worker
+        return msgspec.structs.replace(
+            self._environment,
+            device=worker.device,
+            device_class=worker.device_class,
+            oracles=worker.oracles,
+            packages=fetched(worker.oracles) | self._environment.packages,
+        )
+
+    def _told(self, records: Sequence[Record]) -> list[str]:
+        """Operations of which the report tells what they promise: those that have a case that does not conform."""
+        failing = {record.operation for record in records if not record.conforms}
+        return sorted(failing & self._worker.contracts.keys())
 
     def finish(self) -> Report:
         """Ends the run and writes the last report."""

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mlx_assay.conformance.capture.adoption import adopt
-from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.contract import Contract, contracts
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
@@ -18,7 +18,8 @@ from mlx_assay.conformance.plugin import DISTRIBUTION, PROPERTY, WORKER_PROPERTY
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.reporting.report import OracleState
+from mlx_assay.conformance.reporting.device import device_class
+from mlx_assay.conformance.reporting.report import ContractRecord, OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case
@@ -76,14 +77,27 @@ def portrait(handle: Implementation, selection: Selection, without: Sequence[str
     """What this process knows that the controller does not."""
     known = dict(handle.environment)
     executor = {key: str(value) for key, value in dict(known.pop("executor", {})).items()}
+    name = executor.pop("name", "")
+    operations = {case.operation for case in selection.cases}
     return Worker(
         device=str(known.pop("device", "")),
-        executor=executor.pop("name", ""),
+        executor=name,
         executor_details=executor,
         implementation_details={key: str(value) for key, value in known.items()},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
-        oracles=oracles({case.operation for case in selection.cases}, without),
+        oracles=oracles(operations, without),
+        device_class=device_class({"name": name, **executor}),
+        contracts={name: promised(contract) for name, contract in contracts().items() if name in operations},
+    )
+
+
+def promised(contract: Contract) -> ContractRecord:
+    """A contract in words."""
+    return ContractRecord(
+        summary=contract.summary,
+        rules={str(rule.number): rule.text for rule in contract.rules},
+        relaxations=list(contract.relaxations),
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from mlx_assay.conformance import options
-from mlx_assay.conformance.commands.grammar import EXITS, QUERY_HELP, add_judging, add_queries, verb
+from mlx_assay.conformance.commands.grammar import EXITS, QUERY_HELP, add_judging, add_queries, checked, verb
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 DEFAULT_REPORT = "mlx-assay-report.json"
@@ -38,6 +38,12 @@ def _add_run(verbs: Any) -> None:
     run.add_argument("--report", metavar="FILE", default=DEFAULT_REPORT, help=f"default: {DEFAULT_REPORT}")
     run.add_argument(
         "--without", metavar="ORACLE", action="append", default=[], help="do not ask this oracle; the report names it"
+    )
+    run.add_argument(
+        "--leg",
+        metavar="NAME",
+        type=checked(options.leg),
+        help="by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
     )
     run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
     run.set_defaults(call=_run)
@@ -75,6 +81,7 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         limit=arguments.limit,
         without=tuple(arguments.without),
         profile=arguments.profile,
+        leg=arguments.leg,
     )
 
 

@@ -8,19 +8,33 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 JUDGING = ("conformance", "oracles", "fixtures", "impl")
 UNSEALED = ("__pycache__",)
+JUDGED = ("impl/kernels/", "impl/__init__.py")
 
 
 @cache
 def seal() -> Mapping[str, str]:
     """SHA-256 of every file of the suite, by its path, as of the first call in this process."""
     return _digests()
+
+
+def digests() -> tuple[str, str]:
+    """SHA-256 over the files of the fixtures, and over those of all else that judges, as of `seal`.
+
+    Paths count from the package, so that two machines agree. Kernels are judged and have no part in it, nor has what
+    Python or an editor leaves behind.
+    """
+    folders = _folders()
+    files = {_name(Path(path), folders): digest for path, digest in seal().items()}
+    judging = {name: digest for name, digest in files.items() if name and not name.startswith(JUDGED)}
+    fixtures = {name for name in judging if name.startswith("fixtures/")}
+    return _digest(judging, fixtures), _digest(judging, judging.keys() - fixtures)
 
 
 def altered() -> list[str]:
@@ -52,6 +66,19 @@ def _digests() -> dict[str, str]:
             if path.is_file() and not set(UNSEALED) & set(path.parts):
                 found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
+
+
+def _name(path: Path, folders: Sequence[Path]) -> str:
+    """A file's path from the package on; empty for one that is no part of what was published."""
+    folder = next(folder for folder in folders if path.is_relative_to(folder))
+    inside = path.relative_to(folder)
+    passing = inside.suffix == ".pyc" or any(part.startswith(".") for part in inside.parts)
+    return "" if passing else f"{folder.name}/{inside.as_posix()}"
+
+
+def _digest(files: Mapping[str, str], names: Collection[str]) -> str:
+    text = "".join(f"{files[name]}  {name}\n" for name in sorted(names))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _folders() -> list[Path]:

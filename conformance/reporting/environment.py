@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from mlx_assay.conformance.reporting.report import Environment
+from mlx_assay.conformance.reporting.report import Environment, OracleState
 
 PACKAGES = (
     "mlx-assay",
@@ -19,12 +20,16 @@ PACKAGES = (
     "numpy",
     "ml_dtypes",
     "mpmath",
+    "llvmlite",
+    "transformers",
     "msgspec",
     "hypothesis",
     "pytest",
     "pytest-xdist",
     "ziglang",
 )
+FETCHED = "mlx-metal"
+"""The distribution whose kernels the oracle stock-metal reads from a wheel that is not installed."""
 
 
 def packages() -> dict[str, str]:
@@ -36,6 +41,12 @@ def packages() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def fetched(oracles: Mapping[str, OracleState]) -> dict[str, str]:
+    """The release of FETCHED that was asked for its kernels, where it was; what is installed is in `packages`."""
+    state = oracles.get("stock-metal")
+    return {FETCHED: state.version.split()[0]} if state and state.version else {}
 
 
 def graph_compiler() -> str:

@@ -58,6 +58,7 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
         "--mlx-assay-report": options.report,
         "--mlx-assay-limit": repr(options.limit),
         "--mlx-assay-profile": options.profile,
+        "--mlx-assay-leg": options.leg,
     }
     spread = ["-p", "xdist.plugin", "-n", str(count), "--dist", "worksteal", f"--max-worker-restart={RESTARTS}"]
     return [
