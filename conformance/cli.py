@@ -7,13 +7,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mlx_assay.conformance.commands import capturing, cases, checking, judging, machinery, references, releases, sums
+from mlx_assay.conformance.commands import (
+    capturing,
+    cases,
+    checking,
+    comparing,
+    judging,
+    machinery,
+    references,
+    releases,
+    sums,
+)
 from mlx_assay.conformance.commands.grammar import EXITS
 from mlx_assay.conformance.reporting.outlet import patient
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
-COMMANDS = (judging, checking, cases, references, sums, releases, capturing, machinery)
+COMMANDS = (judging, comparing, checking, cases, references, sums, releases, capturing, machinery)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -21,6 +21,7 @@ NAMES = (
     "quick_run",
     "versions",
     "fixtures",
+    "diff",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

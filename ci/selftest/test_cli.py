@@ -29,7 +29,7 @@ from mlx_assay.fixtures.codec import save
 
 STAGE = Path(__file__).parent
 QUERY = "normalized_argmax/*?tag=nan"
-VERBS = ("run", "check", "list", "replay", "keep", "fixtures", "doctor")
+VERBS = ("run", "diff", "check", "list", "replay", "keep", "fixtures", "doctor")
 Done = subprocess.CompletedProcess[str]
 
 
