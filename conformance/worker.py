@@ -83,7 +83,7 @@ def portrait(handle: Implementation, selection: Selection, without: Sequence[str
         device=str(known.pop("device", "")),
         executor=name,
         executor_details=executor,
-        implementation_details={key: str(value) for key, value in known.items()},
+        implementation_details={**{key: str(value) for key, value in known.items()}, **handle.details},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
         oracles=oracles(operations, without),

@@ -15,10 +15,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlx_assay.conformance.process.child import OUTPUT_KEPT, Death
+from mlx_assay.conformance.process.child import Death
 from mlx_assay.conformance.process.exchange import ARENA_KEPT, POISONS
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError, Outcome
 from mlx_assay.conformance.process.protocol import PlainArgument
+from mlx_assay.conformance.process.transcript import KEPT
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES, Tensor
 
@@ -277,7 +278,7 @@ def test_only_the_end_of_a_flood_is_kept(make: Make) -> None:
     implementation = make()
     run = implementation.begin("floods", [[Tensor(np.zeros(3, np.float32))]])
     assert len(arrays(run.complete())) == 2
-    assert len(run.child._output) <= OUTPUT_KEPT
+    assert len(run.child.transcript.kept) <= KEPT
     implementation.finish(run)
 
 

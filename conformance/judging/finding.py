@@ -98,7 +98,8 @@ class Judged:
             return Finding(Verdict.SAME_BITS, subcase=self.subcase)
         expected = " or ".join(self.subcase.raises) or "a result"
         disguised = " (not the built-in one)" if raised.type in self.subcase.raises else ""
-        text = f"raised {raised.type}{disguised}: {raised.message}, expected {expected}"
+        what = f"raised {raised.type}{disguised}: " if raised.type else ""
+        text = f"{what}{raised.message}, expected {expected}"
         if raised.traceback:
             text += "\n" + "\n".join(f"    {row}" for row in raised.traceback.rstrip().splitlines()[-8:])
         verdict = Verdict.UNSUPPORTED if "NotImplementedError" in raised.bases else Verdict.ERROR

@@ -24,6 +24,9 @@ from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of
 from mlx_assay.oracles.registry import load
 
+OUTPUT_LIMIT = 4000
+"""Characters that a record keeps of what was printed during its case."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -179,8 +182,9 @@ def _record(
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)
-    message = ""
+    message, output = "", ""
     if not conforms:
+        output = implementation.printed(OUTPUT_LIMIT)
         executor = implementation.environment["executor"]["name"]
         head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
         separator = "" if telling.difference else ": "
@@ -202,5 +206,6 @@ def _record(
         replay=replay,
         relaxations=[name for name in trial.relaxations if any(name in finding.relaxations for finding in findings)],
         message=message,
+        output=output,
         difference=None if conforms else telling.difference,
     )

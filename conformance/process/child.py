@@ -8,26 +8,27 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from collections import deque
 
 import msgspec
 
-from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.adapters import folder
 from mlx_assay.conformance.process import arena
-from mlx_assay.conformance.process.protocol import LINE_LIMIT, Order, Reply, decode_reply, line
+from mlx_assay.conformance.process.descendants import kill_all
+from mlx_assay.conformance.process.protocol import LINE_LIMIT, Leave, Order, Reply, decode_reply, line
+from mlx_assay.conformance.process.transcript import Transcript
 from mlx_assay.conformance.verdict import Verdict
 
-OUTPUT_KEPT = 1 << 16
-"""Bytes of a child's output that are kept: the last ones."""
-
 OUTPUT_SHOWN = 2000
-"""Characters of it that a message shows, at most."""
+"""Characters of a child's output that a message shows, at most."""
 
 LINES_SHOWN = 16
 """Lines of it that a message shows, at most."""
+
+LEAVE_SECONDS = 2.0
+"""How long a child may take to end a program from outside in peace."""
 
 LIVENESS_SECONDS = 0.1
 """How often a silent child is looked at: its pipe may be held open by what it started."""
@@ -45,9 +46,13 @@ class Death(Exception):
 
 
 class Child:
-    """One process in a group of its own, with pipes to speak, a file for tensors, and a listener to its output."""
+    """One process in a group of its own, with pipes to speak, a file for tensors, and a listener to its output.
 
-    def __init__(self) -> None:
+    `hosting`: a program from outside runs under it, in a `folder` that is made for it and removed at the end.
+    """
+
+    def __init__(self, *, hosting: bool = False) -> None:
+        self.folder = folder.create() if hosting else ""
         self.arena = arena.create()
         orders, self._orders = os.pipe()
         self._replies, replies = os.pipe()
@@ -70,27 +75,29 @@ class Child:
             os.set_blocking(descriptor, False)
         self._lines: deque[bytes] = deque()
         self._buffer = bytearray()
-        self._output = bytearray()
         assert self._process.stdout is not None
-        self._listener = threading.Thread(
-            target=_listen, args=(os.dup(self._process.stdout.fileno()), self._output), daemon=True
-        )
+        self.transcript = Transcript(os.dup(self._process.stdout.fileno()))
         self._process.stdout.close()
-        self._listener.start()
         owned = (self._orders, self._replies, self._lifeline, self.arena)
-        self._end = weakref.finalize(self, _end, self._process, owned, os.getpid())
+        self._end = weakref.finalize(self, _end, self._process, owned, self.folder, os.getpid())
 
     @property
     def output(self) -> str:
         """The last that the child printed, fit to be shown."""
-        text = bytes(self._output[-OUTPUT_SHOWN:]).decode("utf-8", "replace")
-        shown = legible(text, OUTPUT_SHOWN).strip()
-        return "\n".join(shown.splitlines()[-LINES_SHOWN:])
+        return "\n".join(self.transcript.text(0, OUTPUT_SHOWN).splitlines()[-LINES_SHOWN:])
 
     def end(self) -> None:
-        """Kills the process and its group, and gives everything back."""
+        """Kills the process, its group and, on Linux, whatever else it started, and gives everything back."""
         self._end()
-        self._listener.join(0.5)
+        self.transcript.close()
+
+    def leave(self) -> None:
+        """Lets the process end by itself, for a while."""
+        deadline = time.monotonic() + LEAVE_SECONDS
+        with contextlib.suppress(Death):
+            self.send(Leave(), deadline)
+            while not self._ended() and time.monotonic() < deadline:
+                time.sleep(0.005)
 
     def send(self, order: Order, deadline: float) -> None:
         """Sends one line, or raises Death."""
@@ -132,6 +139,11 @@ class Child:
             return decode_reply(self._lines.popleft())
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.foul(f"a line that the server never sends ({error})") from None
+
+    def lost(self, verdict: Verdict, message: str) -> Death:
+        """Ends a child whose program from outside serves no longer."""
+        self.end()
+        return Death(verdict, f"{message}{self._said()}")
 
     def foul(self, what: str) -> Death:
         """Ends a child whose channel carries what it must not."""
@@ -192,19 +204,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _listen(descriptor: int, kept: bytearray) -> None:
-    """Drains a pipe so that no flood blocks the child, and keeps the end of what came."""
-    with contextlib.suppress(OSError):
-        while data := os.read(descriptor, 1 << 16):
-            kept += data
-            del kept[:-OUTPUT_KEPT]
-    os.close(descriptor)
-
-
-def _end(process: subprocess.Popen[bytes], descriptors: tuple[int, ...], owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], descriptors: tuple[int, ...], scratch: str, owner: int) -> None:
     """Kills the whole group before its leader is waited for, so that the group's id is still ours."""
     if os.getpid() != owner:
         return
+    kill_all(process.pid)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -212,3 +216,5 @@ def _end(process: subprocess.Popen[bytes], descriptors: tuple[int, ...], owner: 
     for descriptor in descriptors:
         with contextlib.suppress(OSError):
             os.close(descriptor)
+    if scratch:
+        folder.remove(scratch)

@@ -16,12 +16,14 @@ from mlx_assay.conformance.process.protocol import (
     TEXT_LIMIT,
     Argument,
     Call,
+    Ended,
     PlainArgument,
     Raised,
     Request,
     Returned,
     TensorArgument,
 )
+from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
 
 POISONS = (0xFFFFFFFF, 0x7B7B7B7B)
@@ -117,6 +119,8 @@ class Run:
     def _next(self) -> None:
         index = len(self.outcomes)
         reply = self.child.receive(self._deadline)
+        if isinstance(reply, Ended) and reply.call == index:
+            raise self.child.lost(Verdict(reply.verdict), legible(reply.message, TEXT_LIMIT))
         if not isinstance(reply, Returned | Raised) or reply.call != index:
             raise self.child.foul(f"a reply out of turn where call {index} was due")
         call = self._calls[index]

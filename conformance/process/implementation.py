@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from mlx_assay.conformance.adapters.target import NoTarget, Target, target
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.exchange import Arguments, Run
 from mlx_assay.conformance.process.exchange import Outcome as Outcome
-from mlx_assay.conformance.process.protocol import Ready, Refused, Start
+from mlx_assay.conformance.process.protocol import ProgramStart, Ready, Refused, Start
 from mlx_assay.conformance.process.seal import preload, seal
 from mlx_assay.conformance.verdict import Verdict
+
+_IMPORTABLE = "an importable module or module:object"
 
 
 class ImplementationError(RuntimeError):
@@ -23,10 +27,11 @@ class ImplementationError(RuntimeError):
 
 
 class Implementation:
-    """Runs the operations of `target` ("module", "module:object", None for the built-in) in a process of its own.
+    """Runs the operations of `target` in a process of its own.
 
-    The process starts when it is first needed, and anew after it died. `limit` is in seconds, for the import and for
-    each case. `operations` are the names to look for, by default those of the contracts.
+    The target is "module", "module:object", "cmd: program and arguments", the name of an entry point, or None for the
+    built-in kernels (adapters/target.py). The process starts when it is first needed, and anew after it died. `limit`
+    is in seconds, for the import and for each case. `operations` are the names to look for, by default the contracts'.
     `profile` names the capture whose switches this process holds, for the command that replays a case.
     """
 
@@ -45,6 +50,8 @@ class Implementation:
         self._looked_for = sorted(contracts() if operations is None else operations)
         self._child: Child | None = None
         self._operations: tuple[str, ...] = ()
+        self._details: dict[str, str] = {}
+        self._printed: tuple[Child, int] | None = None
         self._environment: dict[str, Any] | None = None
 
     def __enter__(self) -> Implementation:
@@ -83,9 +90,24 @@ class Implementation:
             }
         return self._environment
 
+    @property
+    def details(self) -> dict[str, str]:
+        """What is known of the target beside its name: where an entry point is, what a program says of itself."""
+        return dict(self._details)
+
+    def printed(self, limit: int) -> str:
+        """The last characters that the process printed since the last case began, fit to be shown."""
+        if self._printed is None:
+            return ""
+        child, mark = self._printed
+        child.transcript.settle()
+        return child.transcript.text(mark, limit)
+
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process; a program from outside gets a while to end by itself."""
         if self._child is not None:
+            if self._child.folder:
+                self._child.leave()
             self._child.end()
             self._child = None
 
@@ -94,6 +116,7 @@ class Implementation:
 
         An output may have `expansion` times as many elements as the largest input.
         """
+        self._printed = None
         if self._child is None or self._child.pending():
             self.close()
             try:
@@ -101,6 +124,7 @@ class Implementation:
             except ImplementationError as error:
                 raise Death(Verdict.CRASHED, str(error)) from None
         assert self._child is not None
+        self._printed = self._child, self._child.transcript.mark
         run, self._child = Run(self._child, operation, subcases, self.limit, expansion), None
         run.send()
         return run
@@ -112,18 +136,24 @@ class Implementation:
     def _start(self) -> None:
         from mlx_assay.impl.executors.fidelity import current
 
+        try:
+            found = target(self.target)
+        except NoTarget as error:
+            raise ImplementationError(str(error)) from None
         seal()
         preload()
-        child = Child()
+        child = Child(hosting=bool(found.argv))
         deadline = time.monotonic() + self.limit
         path = [folder for folder in sys.path if folder]
         name = self.target or "mlx_assay.impl"
         fidelity = current().described()
         try:
-            child.send(Start(self.target, self.executor, fidelity, path, self._looked_for), deadline)
+            program = self._program(found, child.folder)
+            child.send(Start(found.module, self.executor, fidelity, path, self._looked_for, program), deadline)
             reply = child.receive(deadline)
         except Death as death:
-            raise ImplementationError(f"Importing {name!r} failed. {death.message}") from None
+            doing = "Starting" if found.argv else "Importing"
+            raise ImplementationError(f"{doing} {name!r} failed. {death.message}") from None
         except BaseException:
             child.end()
             raise
@@ -131,16 +161,29 @@ class Implementation:
             child.end()
             reason = reply.message if isinstance(reply, Refused) else "The process did not answer as the server does"
             output = f"\nIt printed last:\n{child.output}" if child.output else ""
-            raise ImplementationError(
-                f"Expected an importable module or module:object but {name!r} failed: {reason}{output}"
-            )
+            wanted = "a program that answers as docs/adapters.md says" if found.argv else _IMPORTABLE
+            raise ImplementationError(f"Expected {wanted} but {name!r} failed: {reason}{output}")
         if not reply.operations:
             child.end()
             raise ImplementationError(
                 f"Expected {name!r} to have a function of {', '.join(self._looked_for)} but it has none of them"
             )
         self._operations = tuple(reply.operations)
+        self._details = {**dict(found.details), **cleaned(reply.details)}
         self._child = child
+
+    def _program(self, found: Target, folder: str) -> ProgramStart | None:
+        if not found.argv:
+            return None
+        executor = {key: str(value) for key, value in self.environment["executor"].items()}
+        known = contracts()
+        parameters = {name: list(known[name].parameters) if name in known else [] for name in self._looked_for}
+        return ProgramStart(list(found.argv), folder, executor, parameters)
+
+
+def cleaned(details: dict[str, str]) -> dict[str, str]:
+    """What a process says of what it runs, cut and cleaned: it need not come from the server."""
+    return {legible(key, 100): legible(text, 200) for key, text in list(details.items())[:20]}
 
 
 def _denormals(mx: Any) -> str:

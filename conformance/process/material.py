@@ -51,8 +51,10 @@ class Material:
     address or id is met with other content.
     """
 
-    def __init__(self, arena: int) -> None:
+    def __init__(self, arena: int, *, torch: bool = True) -> None:
+        """Without `torch` its arrays are handed out as NumPy's."""
         self._arena = arena
+        self._torch = torch
         self._buffers: dict[tuple[int, int], np.ndarray] = {}
         self._objects: dict[tuple[int, tuple[int, ...], Any], Any] = {}
         self._given: list[tuple[Any, int]] = []
@@ -93,7 +95,7 @@ class Material:
         self._given.append((buffer, size))
         self._host.append(buffer)
         array = _viewed(buffer.view(dtype).reshape(argument.shape), argument.steps, np)
-        return array if argument.kind == "numpy" else _torch_array(array)
+        return _torch_array(array) if argument.kind == "torch" and self._torch else array
 
     def _mlx_array(self, position: int, base: Any, argument: TensorArgument) -> Any:
         """The view of `base`, in the object that held the last one of its shape; strides are kept."""

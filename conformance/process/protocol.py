@@ -68,6 +68,18 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: Literal["in-order", "reverse"]
 
 
+class ProgramStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A program that stands for what would be imported: its command line, its folder, and what it is told.
+
+    `executor` is what the executor says of itself, `parameters` the names of each operation's arguments.
+    """
+
+    argv: list[str]
+    folder: str
+    executor: dict[str, str]
+    parameters: dict[str, list[str]]
+
+
 class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):
     """The first message to the child: what to import, where its kernels run, and with which switches."""
 
@@ -76,6 +88,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
     fidelity: dict[str, str]
     path: list[str]
     operations: list[str]
+    program: ProgramStart | None = None
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forbid_unknown_fields=True):
@@ -86,10 +99,15 @@ class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forb
     calls: list[Call]
 
 
+class Leave(msgspec.Struct, frozen=True, tag_field="says", tag="leave", forbid_unknown_fields=True):
+    """No case comes any more: a program is given the time to end by itself."""
+
+
 class Ready(msgspec.Struct, frozen=True, tag_field="says", tag="ready", forbid_unknown_fields=True):
-    """The implementation is imported and has these operations."""
+    """The implementation is imported and has these operations; `details` are what a program says of itself."""
 
     operations: list[str]
+    details: dict[str, str] = {}
 
 
 class Refused(msgspec.Struct, frozen=True, tag_field="says", tag="refused", forbid_unknown_fields=True):
@@ -118,8 +136,16 @@ class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid
     traceback: str
 
 
-Order = Start | Request
-Reply = Ready | Refused | Returned | Raised
+class Ended(msgspec.Struct, frozen=True, tag_field="says", tag="ended", forbid_unknown_fields=True):
+    """A program from outside serves no longer: what is said of the call, and why."""
+
+    call: int
+    verdict: Literal["error", "crashed", "timed-out"]
+    message: str
+
+
+Order = Start | Request | Leave
+Reply = Ready | Refused | Returned | Raised | Ended
 
 encode_line = msgspec.json.Encoder().encode_lines
 decode_order = msgspec.json.Decoder(Order, strict=True).decode

@@ -15,13 +15,15 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from mlx_assay.conformance.process.descendants import keep_orphans
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.protocol import (
     LINE_LIMIT,
     TEXT_LIMIT,
     Call,
+    Leave,
     Raised,
     Ready,
     Refused,
@@ -98,26 +100,47 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             # In every thread that the implementation starts.
             fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
             stack.enter_context(choice.guarded())
-            functions = _functions(start)
+            subject = _program(start, stack) if start.program else Subject(_functions(start), {})
         except BaseException as error:
             channel.send(Refused(_described(error)))
             return
-        channel.send(Ready(sorted(functions)))
-        _serve(channel, Material(arena), functions)
+        channel.send(Ready(sorted(subject.functions), subject.details))
+        _serve(channel, Material(arena, torch=start.program is None), subject)
 
 
-def _serve(channel: Channel, material: Material, functions: dict[str, Callable[..., Any]]) -> None:
+class Unstarted(Exception):
+    """A program from outside that did not start, in words that need no traceback."""
+
+
+def _any_size(capacity: int) -> None:
+    """An array that is larger is not written to the arena."""
+
+
+class Subject(NamedTuple):
+    """What is judged: its functions, what it says of itself, and what is special of a program from outside."""
+
+    functions: dict[str, Callable[..., Any]]
+    details: dict[str, str]
+    allow: Callable[[int], None] = _any_size
+    raised: Callable[[int, BaseException], Reply] | None = None
+
+
+def _serve(channel: Channel, material: Material, subject: Subject) -> None:
     while (text := channel.receive()) is not None:
         request = _decode_order(text)
+        if isinstance(request, Leave):
+            return
         if not isinstance(request, Request):
             raise TypeError(f"Expected a request but got {_type(request)}")
         material.begin()
         for index, call in enumerate(request.calls):
-            channel.send(_answer(index, call, request, material, functions[request.operation]))
+            subject.allow(call.capacity)
+            channel.send(_answer(index, call, request, material, subject))
 
 
-def _answer(index: int, call: Call, request: Request, material: Material, function: Callable[..., Any]) -> Reply:
+def _answer(index: int, call: Call, request: Request, material: Material, subject: Subject) -> Reply:
     """Runs one call; whatever it raises is an answer too."""
+    function, raised = subject.functions[request.operation], subject.raised or _raised
     arguments = material.arguments(request.subcases[call.subcase])
     material.prime(call.poison)
     seen = False
@@ -132,7 +155,7 @@ def _answer(index: int, call: Call, request: Request, material: Material, functi
             reply = material.deliver(index, call, result)
             result = None
     except BaseException as error:
-        reply = _raised(index, error)
+        reply = raised(index, error)
     try:
         if not seen:
             material.inputs_to_arena(call.after)
@@ -159,7 +182,23 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 
+def _program(start: Start, stack: contextlib.ExitStack) -> Subject:
+    """Starts the program that stands for what would be imported."""
+    from mlx_assay.conformance.adapters.channel import Broken
+    from mlx_assay.conformance.adapters.program import Program, reply
+
+    assert start.program is not None
+    try:
+        program = Program(start.program.argv, start.program.folder, start.program.executor, start.program.parameters)
+    except Broken as error:
+        raise Unstarted(error.message) from None
+    stack.callback(program.stop)
+    return Subject(program.functions(), program.details, program.allow, reply)
+
+
 def _described(error: BaseException) -> str:
+    if _type(error) is Unstarted:
+        return _str(error)
     raised = _raised(0, error)
     if isinstance(error, ModuleNotFoundError) and _importing(error):
         return f"{raised.type}: {raised.message}"
@@ -199,6 +238,7 @@ def _die_with_parent(lifeline: int, parent: int) -> None:
         ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+    keep_orphans()
     threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
 
 

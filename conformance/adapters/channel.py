@@ -1,0 +1,209 @@
+"""A program from outside and the two pipes to it: started without a shell, spoken to in lines, ended for certain."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from mlx_assay.conformance.adapters.protocol import LINE_LIMIT
+from mlx_assay.conformance.judging.failure import legible
+
+ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""Variables that a program gets beside those of its own folder: what finds runtimes and caches, and no secrets."""
+
+LINE_SHOWN = 200
+"""Characters of a program's line that a message shows."""
+
+LIVENESS_SECONDS = 0.1
+"""How often a silent program is looked at: its pipe may be held open by what it started."""
+
+EXIT_SECONDS = 1.0
+"""How long a program has to end by itself, after `stop` or once it has closed its pipe."""
+
+FILE_LIMIT = 1 << 32
+"""Bytes that one file of a program may have."""
+
+_DEATH_SIGNAL = 1
+
+
+class Broken(Exception):
+    """A program that cannot be spoken to any longer, and the verdict on the call during which that came out."""
+
+    def __init__(self, verdict: Literal["error", "crashed", "timed-out"], message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.message = message
+
+
+def shown(line: bytes | bytearray) -> str:
+    """A line as messages quote it: cut, and fit for a terminal."""
+    text = legible(line.decode("utf-8", "replace"), LINE_SHOWN)
+    return f"{text!r}{'...' if len(line) > LINE_SHOWN else ''}"
+
+
+class Channel:
+    """One process: a line goes in, a line comes out.
+
+    Its working directory is this process's own, its temporary files lie in `folder`, and its standard error is this
+    process's or `errors`. With `alone` it leads a process group.
+    """
+
+    def __init__(self, argv: Sequence[str], folder: str, *, alone: bool = False, errors: int | None = None) -> None:
+        self._buffer = bytearray()
+        self._alone = alone
+        try:
+            self._process = subprocess.Popen(
+                [_found(argv[0]), *argv[1:]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment(folder),
+                start_new_session=alone,
+                preexec_fn=_limits(),
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise Broken("crashed", f"Expected a program that can be started but got {argv[0]!r}: {reason}") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._orders, self._replies = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._replies, False)
+        self._poll = select.poll()
+        self._poll.register(self._replies, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        """The program's process."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """The exit status once the program has ended, negative for a signal."""
+        return self._process.poll()
+
+    def send(self, line: bytes) -> None:
+        """Writes one line; Broken where an answer lies there that nobody asked for, or nobody reads."""
+        self.quiet()
+        data = memoryview(line + b"\n")
+        try:
+            while data:
+                data = data[os.write(self._orders, data) :]
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def receive(self, deadline: float | None = None) -> bytes:
+        """The next line without its break; Broken at the program's end, at the deadline, and for a line too long."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > LINE_LIMIT:
+                raise Broken("error", f"Expected lines of at most {LINE_LIMIT} bytes but got {shown(self._buffer)}")
+            if not self._take(deadline):
+                raise self._gone()
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        if end > LINE_LIMIT:
+            raise Broken("error", f"Expected lines of at most {LINE_LIMIT} bytes but got {shown(line)}")
+        return line
+
+    def quiet(self) -> None:
+        """Broken where the program has said something that nobody asked for."""
+        with contextlib.suppress(BlockingIOError):
+            self._buffer += os.read(self._replies, LINE_LIMIT)
+        if self._buffer:
+            line = bytes(self._buffer).partition(b"\n")[0]
+            raise Broken("error", f"Expected one line an order on standard output but got {shown(line)} too")
+
+    def end(self, farewell: bytes = b"") -> bool:
+        """Says farewell, waits for the program to end, kills it if it does not; whether it ended by itself."""
+        with contextlib.suppress(BrokenPipeError):
+            if farewell:
+                os.write(self._orders, farewell + b"\n")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        obeyed = bool(farewell) and self._exits()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._alone:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            elif not obeyed:
+                self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        self._process.stdout.close()
+        return obeyed
+
+    def _take(self, deadline: float | None) -> bool:
+        """Waits for more of a line; False once none can come."""
+        while True:
+            left = LIVENESS_SECONDS if deadline is None else min(LIVENESS_SECONDS, deadline - time.monotonic())
+            if left <= 0:
+                raise Broken("timed-out", "No answer within the limit")
+            if self._poll.poll(1000 * left + 1):
+                break
+            if self._process.poll() is not None and not self._poll.poll(0):
+                return False
+        data = os.read(self._replies, 1 << 16)
+        self._buffer += data
+        return bool(data)
+
+    def _exits(self) -> bool:
+        try:
+            self._process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _gone(self) -> Broken:
+        code = self._process.returncode if self._exits() else None
+        if code is None:
+            how = "closed its standard output"
+        elif code < 0:
+            how = f"was killed by {_signal_name(-code)}"
+        else:
+            how = f"ended with exit code {code}"
+        rest = f" after {shown(self._buffer)}, which has no line break" if self._buffer else ""
+        return Broken("crashed", f"The program {how}{rest}")
+
+
+def environment(folder: str, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a program finds in its environment."""
+    return {name: given[name] for name in ENVIRONMENT if name in given} | dict.fromkeys(
+        ("TMPDIR", "TMP", "TEMP"), folder
+    )
+
+
+def _found(name: str) -> str:
+    """The program by PATH, as a shell finds it; the name itself where there is none, for the system to say so."""
+    return shutil.which(name) or name
+
+
+def _limits() -> Callable[[], None]:
+    """What the program's process does before it becomes the program; all that it needs is bound by now."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    limit, largest = resource.setrlimit, resource.RLIMIT_FSIZE
+    _, most = resource.getrlimit(largest)
+    size = FILE_LIMIT if most == resource.RLIM_INFINITY else min(FILE_LIMIT, most)
+
+    def apply() -> None:
+        limit(largest, (size, size))
+        if prctl is not None:
+            prctl(_DEATH_SIGNAL, signal.SIGKILL)
+
+    return apply
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
