@@ -66,6 +66,11 @@ class Contract:
     The first reference is the primary one: the others are held against it too. An output has at most `expansion` times
     as many elements as the largest input, or 4 KiB. `addends(arguments)` are the numbers [m, n], or their two factors,
     whose m sums the flattened output is, where it is nothing else: `mlx-assay order` asks for them.
+
+    Two hooks help to say what wrong answers have in common. `marks(arguments)` names places, a bool array of the
+    output's shape each, so that it reads "only where ...": `{"a score is NaN": ...}`. `suspects(arguments)` names
+    wrong answers, each a function that makes the whole output, so that it reads "as ... would give":
+    `{"the last id on ties": ...}`; what is likelier or simpler stands first.
     """
 
     operation: str
@@ -79,6 +84,8 @@ class Contract:
     explain: Callable[[Arguments, np.ndarray, np.ndarray, tuple[int, ...]], str] = lambda *_: ""
     expansion: int = 1
     addends: Callable[[Arguments], tuple[np.ndarray, ...]] | None = None
+    marks: Callable[[Arguments], Mapping[str, np.ndarray]] | None = None
+    suspects: Callable[[Arguments], Mapping[str, Callable[[], np.ndarray]]] | None = None
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

@@ -1,1 +1,1 @@
-"""What the differing places of two outputs have in common."""
+"""What differing places have in common: a histogram, a map, and diagnoses in words."""

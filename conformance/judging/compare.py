@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Comparison:
     `rung` is the strongest rung that holds. Where it is `differs`, `count` and `places` tell of the elements that
     break it; elsewhere of all whose encodings differ. `worst_ulp` is the largest distance among those counted, or
     None where a distance does not exist (NaN against a number, integers). `relaxations` are those really needed.
+    `at` are the flat places of all elements counted, rising.
     """
 
     rung: Verdict
@@ -31,6 +32,7 @@ class Comparison:
     worst_ulp: int | None
     places: tuple[Place, ...]
     relaxations: tuple[str, ...]
+    at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Different:
             Place(index=[int(axis) for axis in index], got=hex_bits(got), want=hex_bits(want))
             for index, got, want in zip(indices, self.got, self.want, strict=False)
         )
-        return Comparison(rung, self.size, int(np.prod(self.shape)), self._worst(), places, used)
+        return Comparison(rung, self.size, int(np.prod(self.shape)), self._worst(), places, used, self.at)
 
     def _worst(self) -> int | None:
         if not has_distance(self.want.dtype):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Contract, seen
+from mlx_assay.conformance.contract import Arguments, Contract, seen
+from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.judging.failure import difference_line, extents
 from mlx_assay.conformance.judging.panel import Expected, Panel
-from mlx_assay.conformance.process.exchange import Outcome
+from mlx_assay.conformance.process.exchange import POISONS, Outcome
 from mlx_assay.conformance.record import Difference
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Subcase
@@ -33,13 +35,15 @@ class Finding:
     oracle: str = ""
     difference: Difference | None = None
     relaxations: tuple[str, ...] = ()
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)
 class Judged:
     """A subcase and all that is expected of it. `expected` is empty where an exception is.
 
-    `executor` is what the executor says of itself.
+    `executor` is what the executor says of itself. `outcomes` are those of the whole case, both rounds, with `count`
+    calls each, `answers` the expected outputs of its subcases, and `index` is this one's place among them.
     """
 
     contract: Contract
@@ -48,10 +52,14 @@ class Judged:
     subcase: Subcase
     expected: Sequence[Expected]
     executor: Mapping[str, Any] = field(default_factory=dict)
+    outcomes: Sequence[Outcome] = ()
+    index: int = 0
+    count: int = 1
+    answers: Sequence[np.ndarray | None] = ()
 
-    def finding(self, outcome: Outcome) -> Finding:
+    def finding(self, outcome: Outcome, round_: int = 0) -> Finding:
         """Judges one call; an input that was changed outweighs a right answer."""
-        finding = self._result(outcome)
+        finding = self._result(outcome, round_)
         if outcome.changed and finding.verdict.on_ladder:
             names = ", ".join(self.contract.parameters[position] for position in outcome.changed)
             return Finding(
@@ -61,7 +69,7 @@ class Judged:
 
     def repeated(self, outcome: Outcome) -> Finding:
         """Judges the second call of a subcase, and says that it is the second."""
-        finding = self.finding(outcome)
+        finding = self.finding(outcome, 1)
         return finding if finding.verdict in CONFORMING else replace(finding, message=f"{finding.message}{SECOND}")
 
     def unstable(self, first: Outcome, second: Outcome) -> Finding:
@@ -76,9 +84,10 @@ class Judged:
         if comparison.rung is Verdict.SAME_BITS:
             return Finding(Verdict.SAME_BITS, subcase=self.subcase)
         why = "called again with the same input on other memory: unwritten, stale or unstable output"
-        return self._difference(comparison, first.array, why, "", "same-bits")
+        evidence = self._evidence(comparison, second.array, first.array, 1)
+        return self._difference(comparison, evidence, why, "", "same-bits")
 
-    def _result(self, outcome: Outcome) -> Finding:
+    def _result(self, outcome: Outcome, round_: int) -> Finding:
         if outcome.raised is not None:
             return self._raised(outcome)
         if outcome.type:
@@ -89,7 +98,7 @@ class Judged:
         want = self.expected[0].output
         if outcome.array is None or outcome.array.dtype != want.dtype or outcome.array.shape != want.shape:
             return self._error(f"got {got}, expected {want.dtype} {extents(want.shape)}")
-        return self._compared(outcome.array)
+        return self._compared(outcome.array, round_)
 
     def _raised(self, outcome: Outcome) -> Finding:
         raised = outcome.raised
@@ -108,14 +117,14 @@ class Judged:
     def _error(self, text: str) -> Finding:
         return Finding(Verdict.ERROR, text, self.subcase)
 
-    def _compared(self, got: np.ndarray) -> Finding:
+    def _compared(self, got: np.ndarray, round_: int) -> Finding:
         """The weakest rung over the references that ask for bits; the others only have to hold."""
         rungs: list[tuple[Verdict, Verdict]] = []
         used: list[str] = []
         for expected in self.expected:
             comparison = expected.compare(got, self.relaxations)
             if not expected.reached(comparison):
-                return self._missed(comparison, expected, got)
+                return self._missed(comparison, expected, got, round_)
             rungs.append((expected.reference.conforms, comparison.rung))
             if comparison.rung is not Verdict.SAME_BITS:
                 used += comparison.relaxations
@@ -123,24 +132,62 @@ class Judged:
         verdict = weakest(by_bits or [rung for _, rung in rungs])
         return Finding(verdict, subcase=self.subcase, relaxations=tuple(dict.fromkeys(used)))
 
-    def _missed(self, comparison: Comparison, expected: Expected, got: np.ndarray) -> Finding:
-        want = expected.output
-        why = self._explained(got, want, tuple(comparison.places[0].index))
-        policy = str(expected.reference.conforms)
-        return self._difference(comparison, want, why, self.panel.title(expected.reference), policy)
+    def _missed(self, comparison: Comparison, expected: Expected, got: np.ndarray, round_: int) -> Finding:
+        evidence = self._evidence(comparison, got, expected.output, round_)
+        why = self._explained(evidence, tuple(comparison.places[0].index))
+        reference = expected.reference
+        policy = str(reference.conforms)
+        return self._difference(comparison, evidence, why, self.panel.title(reference), policy, reference.rule)
 
-    def _explained(self, got: np.ndarray, want: np.ndarray, index: tuple[int, ...]) -> str:
+    def _evidence(self, comparison: Comparison, got: np.ndarray, want: np.ndarray, round_: int) -> Evidence:
+        call = self.index + round_ * self.count
+        other = self.index + (1 - round_) * self.count
+        return Evidence(
+            got=got,
+            want=want,
+            at=comparison.at,
+            arguments=self._prepared,
+            marks=self.contract.marks,
+            suspects=self.contract.suspects,
+            poison=POISONS[round_],
+            other=self.outcomes[other].array if other < len(self.outcomes) else None,
+            other_poison=POISONS[1 - round_],
+            earlier=list(self._earlier(call)),
+        )
+
+    def _earlier(self, call: int) -> Iterator[tuple[str, np.ndarray]]:
+        """What calls before this one returned, and what they should have returned, the latest first."""
+        for back, index in enumerate(range(call - 1, max(call - self.count, 0) - 1, -1), 1):
+            where = "the call before" if back == 1 else f"{back} calls before"
+            came = self.outcomes[index].array if index < len(self.outcomes) else None
+            answer = self.answers[index % self.count] if self.answers and index % self.count != self.index else None
+            for name, array in ((f"the output of {where}", came), (f"the right answer of {where}", answer)):
+                if array is not None:
+                    yield name, array
+
+    @cached_property
+    def _prepared(self) -> Arguments:
+        """The arguments as oracles see them; none where they cannot be prepared, which ends no judge."""
+        plain = seen(self.subcase, self.executor)
+        try:
+            with np.errstate(all="ignore"):
+                return self.contract.prepare(plain)
+        except Exception:
+            return plain
+
+    def _explained(self, evidence: Evidence, index: tuple[int, ...]) -> str:
         """The contract's words; an output so wrong that they fail must not end the judge."""
         try:
             with np.errstate(all="ignore"):
-                arguments = self.contract.prepare(seen(self.subcase, self.executor))
-                return self.contract.explain(arguments, got, want, index)
+                return self.contract.explain(self._prepared, evidence.got, evidence.want, index)
         except Exception as error:
             return f"no explanation: {type(error).__name__}: {error}"
 
-    def _difference(self, comparison: Comparison, want: np.ndarray, why: str, oracle: str, policy: str) -> Finding:
+    def _difference(
+        self, comparison: Comparison, evidence: Evidence, why: str, oracle: str, policy: str, rule: str = ""
+    ) -> Finding:
         place, count, total = comparison.places[0], comparison.count, comparison.total
-        line = difference_line(place, want.dtype, self.subcase, count, total, comparison.worst_ulp, why)
+        line = difference_line(place, evidence.want.dtype, self.subcase, count, total, comparison.worst_ulp, why)
         difference = Difference(
             subcase=self.subcase.label,
             oracle=oracle,
@@ -149,5 +196,7 @@ class Judged:
             worst_ulp=comparison.worst_ulp,
             places=list(comparison.places),
             explanation=why,
+            policy=policy,
+            rule=rule,
         )
-        return Finding(Verdict.DIFFERS, line, self.subcase, policy, oracle, difference)
+        return Finding(Verdict.DIFFERS, line, self.subcase, policy, oracle, difference, evidence=evidence)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mlx_assay.conformance.contract import Contract, contracts, seen
+from mlx_assay.conformance.diagnosis.pattern import pattern, told
 from mlx_assay.conformance.judging.failure import context_line, title
 from mlx_assay.conformance.judging.finding import CONFORMING, Finding, Judged
 from mlx_assay.conformance.judging.panel import Disagreement, Expected, Loader, Panel
@@ -115,7 +117,7 @@ def _judged(trial: Trial, implementation: Implementation, run: Run) -> list[Find
     if twin := powerless_twin(trial.subcases, expectations, trial.relaxations):
         return [Finding(Verdict.NOT_RUN, f"case without power: {twin} would conform to all of it; mend the fixture")]
     findings = [
-        _of_subcase(trial, index, expectations[index], run.outcomes)
+        _of_subcase(trial, index, expectations, run.outcomes)
         for index in range(min(len(trial.subcases), len(run.outcomes)))
     ]
     return [*findings, death] if death else findings
@@ -146,15 +148,23 @@ def _died(trial: Trial, run: Run, death: Death) -> Finding:
 
 
 def _of_subcase(
-    trial: Trial, index: int, expected: list[Expected] | Disagreement, outcomes: Sequence[Outcome]
+    trial: Trial,
+    index: int,
+    expectations: Sequence[list[Expected] | Disagreement],
+    outcomes: Sequence[Outcome],
 ) -> Finding:
     """The weakest of what is found of the two calls, and of their agreement with each other."""
-    subcase = trial.subcases[index]
+    subcase, expected = trial.subcases[index], expectations[index]
     if isinstance(expected, Disagreement):
         return Finding(Verdict.ORACLES_DISAGREE, str(expected), subcase)
-    judged = Judged(trial.contract, trial.panel, trial.relaxations, subcase, expected, trial.executor)
+    count = len(trial.subcases)
+    answers = [one[0].output if isinstance(one, list) and one else None for one in expectations]
+    judged = Judged(
+        *(trial.contract, trial.panel, trial.relaxations, subcase, expected, trial.executor),
+        *(outcomes, index, count, answers),
+    )
     first = outcomes[index]
-    again = index + len(trial.subcases)
+    again = index + count
     if again >= len(outcomes):
         return judged.finding(first)
     second = outcomes[again]
@@ -182,14 +192,18 @@ def _record(
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)
+    difference = None if conforms else telling.difference
     message, output = "", ""
+    if difference and telling.evidence:
+        difference = msgspec.structs.replace(difference, pattern=pattern(telling.evidence))
     if not conforms:
         output = implementation.printed(OUTPUT_LIMIT)
         executor = implementation.environment["executor"]["name"]
         head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
         separator = "" if telling.difference else ": "
         context = context_line(telling.policy, telling.oracle, executor, replay)
-        message = f"{head}{separator}{telling.message}\n{context}"
+        common = told(difference.pattern) if difference and difference.pattern else ""
+        message = "\n".join(filter(None, (f"{head}{separator}{telling.message}", common, context)))
     return Record(
         id=case.id,
         operation=case.operation,
@@ -207,5 +221,5 @@ def _record(
         relaxations=[name for name in trial.relaxations if any(name in finding.relaxations for finding in findings)],
         message=message,
         output=output,
-        difference=None if conforms else telling.difference,
+        difference=difference,
     )

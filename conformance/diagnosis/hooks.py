@@ -1,0 +1,62 @@
+"""What a contract knows of its operation: places with a name, and wrong answers with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mlx_assay.conformance.diagnosis.claim import Claim, everywhere
+from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.judging.ulp import encodings, is_nan
+
+HEAVY = 1 << 22
+"""Elements of the largest argument or output beyond which wrong answers are not computed."""
+MOST = 0.9
+"""Share of an output from which on a mark is nearly everything, and says nothing."""
+STRANGE = 0.1
+NAMED = 3
+"""Wrong answers that are named, at most."""
+
+
+def suspects(evidence: Evidence) -> Iterator[Claim]:
+    """Wrong answers that give what came: wholly, or else at differing places."""
+    if evidence.suspects is None or _size(evidence) > HEAVY:
+        return
+    named = 0
+    for name, make in evidence.suspects(evidence.arguments).items():
+        made = np.asarray(make(), order="C")
+        if not evidence.comparable(made):
+            continue
+        holds = _same(evidence.came, evidence.flat(made), evidence.floats)
+        whole = bool(_same(evidence.got.reshape(-1), made.reshape(-1), evidence.floats).all())
+        if whole or (holds.any() and evidence.telling[holds].any()):
+            yield Claim("suspect", f"as {name} would give", holds)
+            named += int(holds.all())
+        if named == NAMED:
+            return
+
+
+def _size(evidence: Evidence) -> int:
+    arrays = [value.size for value in evidence.arguments.values() if isinstance(value, np.ndarray)]
+    return max([evidence.total, *arrays])
+
+
+def _same(one: np.ndarray, other: np.ndarray, floats: bool) -> np.ndarray:
+    """Equal in bits, or both NaN."""
+    same = encodings(one) == encodings(other)
+    return np.asarray(same | (is_nan(one) & is_nan(other))) if floats else np.asarray(same)
+
+
+def marks(evidence: Evidence) -> Iterator[Claim]:
+    """Places with a name that hold every differing one, and are not nearly everything."""
+    if evidence.marks is None:
+        return
+    for name, mask in evidence.marks(evidence.arguments).items():
+        mask = np.broadcast_to(mask, evidence.want.shape)
+        marked, inside = int(np.count_nonzero(mask)), evidence.flat(mask)
+        part = marked / max(evidence.total, 1)
+        if not inside.all() or part > MOST:
+            continue
+        if part**evidence.count <= STRANGE or marked <= 2 * evidence.count:
+            yield Claim("only-where", f"only where {name}: {evidence.count} of {marked} such", everywhere(evidence))
