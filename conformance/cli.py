@@ -12,6 +12,7 @@ from mlx_assay.conformance.commands import (
     cases,
     checking,
     comparing,
+    gating,
     judging,
     machinery,
     references,
@@ -23,7 +24,7 @@ from mlx_assay.conformance.reporting.outlet import patient
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
-COMMANDS = (judging, comparing, checking, cases, references, sums, releases, capturing, machinery)
+COMMANDS = (judging, comparing, gating, checking, cases, references, sums, releases, capturing, machinery)
 
 
 def parser() -> argparse.ArgumentParser:

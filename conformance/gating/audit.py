@@ -1,0 +1,148 @@
+"""The audit: everything that a report says of itself, worked out anew from its cases."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.gating.reason import Reason, incomplete, some
+from mlx_assay.conformance.gating.suite import Suite
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.report import Report, Totals, outcome
+from mlx_assay.conformance.verdict import Verdict
+
+AGAIN = "run it again"
+EDITED = "take the file as the run wrote it, or run again"
+NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+LONGEST_SECONDS = 10.0**7
+LARGEST_COUNT = 2**63
+UNJUDGED = (Verdict.CRASHED, Verdict.NOT_RUN)
+"""Verdicts of a case whose judging process died, of which nothing else is known."""
+CONFORMING = (Verdict.SAME_BITS, Verdict.SAME_VALUE, Verdict.WITHIN_ULP, Verdict.WITHIN_BOUND)
+
+
+def audit(report: Report, where: str, suite: Suite) -> list[Reason]:
+    """Why a report cannot be relied on; nothing where all that it says of itself follows from its cases.
+
+    Cases that do not conform are no reason here, cases that were left unjudged are.
+    """
+    told = [*_of_run(report), *_of_totals(report), *_of_cases(report, suite)]
+    return [incomplete(where, text, mend) for text, mend in told]
+
+
+def _of_run(report: Report) -> Iterator[tuple[str, str]]:
+    if not NAME.fullmatch(report.run):
+        yield f"expected a run's name but got {printed(report.run)!r}", "run with a suite that names its runs"
+    if not _seconds(report.seconds):
+        yield f"expected seconds from 0 to {LONGEST_SECONDS:.0f} but got {report.seconds!r}", EDITED
+    if not report.complete:
+        yield "the run did not come to its end", AGAIN
+    if report.altered:
+        names = some([printed(name) for name in report.altered])
+        yield f"files of the suite changed during the run: {names}", "keep them as they are and run again"
+    if not report.executor.name:
+        yield "no executor is named, so nothing tells where kernels ran", AGAIN
+    host = report.environment.device_class.startswith("host-")
+    if report.executor.name and host != (report.executor.name == "host"):
+        device = printed(report.environment.device_class)
+        yield f"executor {printed(report.executor.name)!r} and device class {device!r} do not go together", EDITED
+    if len(set(report.implementation.operations)) < len(report.implementation.operations):
+        yield "an operation of the implementation stands twice", EDITED
+
+
+def _of_totals(report: Report) -> Iterator[tuple[str, str]]:
+    declared = report.totals.declared
+    if not report.cases:
+        yield "it holds no case", "select cases, and run them"
+    if declared != len(report.cases):
+        yield f"{declared} cases were declared but {len(report.cases)} stand in it", AGAIN
+    if report.totals != Totals.of(declared, report.cases):
+        yield "its totals are not those of its cases", EDITED
+    if report.verdict != outcome(declared, report.cases, report.complete and not report.altered):
+        yield f"its verdict {report.verdict!r} does not follow from its cases", EDITED
+    failing = {record.operation for record in report.cases if not record.conforms}
+    if unasked := sorted(report.contracts.keys() - failing):
+        yield f"it tells of contracts without a failing case: {printed(some(unasked))}", EDITED
+
+
+Check = Callable[[Record], bool]
+
+
+def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
+    """One reason a kind of fault, however many cases have it."""
+    seen: set[str] = set()
+    twice = [record.id for record in report.cases if record.id in seen or seen.add(record.id)]  # type: ignore[func-returns-value]
+    if twice:
+        yield f"cases stand in it twice: {_named(twice)}", EDITED
+    operations = set(report.implementation.operations)
+    sound = {name for name, oracle in report.environment.oracles.items() if oracle.state == "ok"}
+    checks: list[tuple[str, str, Check]] = [
+        ("ids that are none", EDITED, lambda record: suite.case(record.id) is None),
+        ("ids of another operation or dtype", EDITED, lambda record: not _of_id(record, suite)),
+        ("cases of operations that the implementation lacks", EDITED, lambda record: _lacking(record, operations)),
+        ("cases whose verdict and conformance do not go together", EDITED, _contradicts),
+        ("cases that conform, with a failure's message", EDITED, _conforms_with_message),
+        ("cases without a command that replays them", EDITED, lambda record: not _replays(record)),
+        ("cases with numbers that cannot be", EDITED, lambda record: not _numbers(record)),
+        ("cases that were not run", AGAIN, lambda record: record.verdict is Verdict.NOT_RUN),
+        (
+            "cases on which oracles disagree",
+            "mlx-assay doctor tells which oracle is at fault",
+            lambda record: record.verdict is Verdict.ORACLES_DISAGREE,
+        ),
+        ("cases for which an oracle is missing", "install it: mlx-assay doctor", lambda record: bool(record.missing)),
+        ("cases that no sound oracle judged", "mlx-assay doctor", lambda record: _unjudged(record, sound)),
+    ]
+    for what, mend, check in checks:
+        if found := [record.id for record in report.cases if check(record)]:
+            yield f"{len(found)} {what}: {_named(found)}", mend
+
+
+def _named(ids: Sequence[str]) -> str:
+    return some([printed(name, 120) for name in ids[:3]] + list(ids[3:]))
+
+
+def _of_id(record: Record, suite: Suite) -> bool:
+    case = suite.case(record.id)
+    return case is None or (case.operation, case.dtype) == (record.operation, record.dtype)
+
+
+def _lacking(record: Record, operations: set[str]) -> bool:
+    return record.verdict is not Verdict.UNSUPPORTED and record.operation not in operations
+
+
+def _contradicts(record: Record) -> bool:
+    return record.conforms is not (record.verdict in CONFORMING)
+
+
+def _conforms_with_message(record: Record) -> bool:
+    return record.conforms and bool(record.message or record.difference or record.output or record.tensors)
+
+
+def _replays(record: Record) -> bool:
+    return record.replay.startswith(f"mlx-assay replay '{record.id}'")
+
+
+def _unjudged(record: Record, sound: set[str]) -> bool:
+    """Whether nobody judged, or someone whose self-test did not hold."""
+    if record.verdict in UNJUDGED or record.verdict is Verdict.ORACLES_DISAGREE:
+        return False
+    known = set(record.oracles)
+    return not known or record.oracle not in known or not known <= sound or len(known) < len(record.oracles)
+
+
+def _numbers(record: Record) -> bool:
+    least = 0 if record.verdict in UNJUDGED else 1
+    if not (_seconds(record.seconds) and least <= record.subcases < LARGEST_COUNT):
+        return False
+    difference = record.difference
+    if difference is None:
+        return True
+    distance = difference.worst_ulp is None or 0 <= difference.worst_ulp < 2 * LARGEST_COUNT
+    return distance and 1 <= difference.count <= difference.total < LARGEST_COUNT
+
+
+def _seconds(value: float) -> bool:
+    return math.isfinite(value) and 0 <= value <= LONGEST_SECONDS
