@@ -17,6 +17,7 @@ from mlx_assay.conformance.commands import (
     machinery,
     references,
     releases,
+    rendering,
     sums,
 )
 from mlx_assay.conformance.commands.grammar import EXITS
@@ -24,7 +25,7 @@ from mlx_assay.conformance.reporting.outlet import patient
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
-COMMANDS = (judging, comparing, gating, checking, cases, references, sums, releases, capturing, machinery)
+COMMANDS = (judging, rendering, comparing, gating, checking, cases, references, sums, releases, capturing, machinery)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -22,6 +22,7 @@ NAMES = (
     "versions",
     "fixtures",
     "diff",
+    "report_rendering",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

@@ -43,7 +43,8 @@ def closing(report: Report, path: Path | None) -> list[str]:
         lines.append("not fused: MLX finds no g++ here, so compiled graphs ran operation by operation")
     if path:
         lines.append(f"report: {path}")
-    lines.append(f"{report.verdict} in {report.seconds:.1f} s{_because(report)}")
+    reasons = "; ".join(incomplete(report))
+    lines.append(f"{report.verdict} in {report.seconds:.1f} s{f' ({reasons})' if reasons else ''}")
     return lines
 
 
@@ -52,9 +53,10 @@ def _reason(report: Report, oracle: str) -> str:
     return f" ({state.reason})" if state and state.reason else ""
 
 
-def _because(report: Report) -> str:
+def incomplete(report: Report) -> list[str]:
+    """Why a run is incomplete; empty for one that is not."""
     if report.verdict != "incomplete":
-        return ""
+        return []
     totals = report.totals
     reasons = []
     if not totals.declared:
@@ -69,15 +71,19 @@ def _because(report: Report) -> str:
         reasons.append(f"files of the suite changed meanwhile: {', '.join(report.altered[:3])}")
     if any(record.missing for record in report.cases):
         reasons.append("an oracle is missing")
-    return f" ({'; '.join(reasons)})" if reasons else ""
+    return reasons
 
 
 def worst(report: Report) -> list[str]:
     """The cases to look at first, a line each: what could not be compared, then the largest differences."""
+    return [f"{record.verdict.value}: {printable(record.message or record.id)}" for record in failing(report)[:WORST]]
+
+
+def failing(report: Report) -> list[Record]:
+    """All cases that do not conform, those to look at first in front."""
     order = list(Verdict)
-    failing = [record for record in report.cases if not record.conforms]
-    failing.sort(key=lambda record: (-order.index(record.verdict), -_size(record)))
-    return [f"{record.verdict.value}: {printable(record.message or record.id)}" for record in failing[:WORST]]
+    found = [record for record in report.cases if not record.conforms]
+    return sorted(found, key=lambda record: (-order.index(record.verdict), -_size(record)))
 
 
 def _size(record: Record) -> float:
@@ -89,4 +95,8 @@ def _size(record: Record) -> float:
 
 def printable(text: str) -> str:
     """The text without control characters: what an implementation says must not steer a terminal."""
-    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
+    return "".join(sign if sign.isprintable() or sign == "\n" else _escape(ord(sign)) for sign in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

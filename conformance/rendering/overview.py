@@ -1,0 +1,154 @@
+"""The overview: what every rendering says of a whole run, before it comes to single cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.report import Report, Totals, outcome
+from mlx_assay.conformance.reporting.summary import failing, incomplete
+from mlx_assay.conformance.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation in one dtype: its cases by verdict, and how many do not conform."""
+
+    operation: str
+    dtype: str
+    counts: Counter[Verdict]
+    failing: int
+
+    @property
+    def total(self) -> int:
+        """All its cases."""
+        return self.counts.total()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An oracle: its state and version, how many cases it judged, and why it is not there where it is not."""
+
+    name: str
+    state: str
+    version: str
+    cases: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A report, and what is counted in it."""
+
+    report: Report
+    verdicts: list[Verdict]
+    rows: list[Row]
+    judges: list[Judge]
+    failing: list[Record]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, report: Report) -> Overview:
+        """Counts once for all renderings."""
+        rows = _rows(report)
+        present = {verdict for row in rows for verdict in row.counts}
+        return cls(
+            report,
+            [verdict for verdict in Verdict if verdict in present],
+            rows,
+            _judges(report),
+            failing(report),
+            list(_notes(report)),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the verdict rests on, in one sentence."""
+        totals = self.report.totals
+        ran = (
+            f"All {totals.declared:,} cases ran"
+            if totals.executed == totals.declared
+            else f"{totals.executed:,} of {totals.declared:,} cases ran"
+        )
+        if not self.failing:
+            return f"{ran}, and every one of them conforms." if self.report.cases else f"{ran}."
+        return f"{ran}; {len(self.failing):,} {'does' if len(self.failing) == 1 else 'do'} not conform."
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What was judged, by what and where, as name and value; what is not known is left out."""
+        return [(name, value) for name, value in _facts(self.report) if value]
+
+    @property
+    def passing(self) -> dict[str, list[str]]:
+        """Cases that conform: the parameters of each, by the path of their ids."""
+        groups: dict[str, list[str]] = {}
+        for record in self.report.cases:
+            if record.conforms:
+                path, _, parameters = record.id.partition("?")
+                groups.setdefault(path, []).append(parameters)
+        return groups
+
+
+def _rows(report: Report) -> list[Row]:
+    counts: dict[tuple[str, str], Counter[Verdict]] = {}
+    broken: Counter[tuple[str, str]] = Counter()
+    for record in report.cases:
+        key = record.operation, record.dtype
+        counts.setdefault(key, Counter())[record.verdict] += 1
+        broken[key] += not record.conforms
+    return [Row(*key, counts[key], broken[key]) for key in sorted(counts)]
+
+
+def _judges(report: Report) -> list[Judge]:
+    judged = Counter(name for record in report.cases for name in record.oracles)
+    missing = Counter(name for record in report.cases for name in record.missing)
+    states = report.environment.oracles
+    found = []
+    for name in sorted({*judged, *missing, *states}):
+        state = states.get(name)
+        word = state.state if state else "missing" if missing[name] else "not asked"
+        reason = state.reason if state else ""
+        found.append(Judge(name, word, state.version if state else "", judged[name], reason))
+    return found
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """Why a run is incomplete, what was left out, and where a report does not agree with itself."""
+    yield from (f"Incomplete: {reason}." for reason in incomplete(report))
+    if report.selection.without:
+        yield f"Left out on request: {', '.join(report.selection.without)}."
+    if report.selection.not_asked:
+        yield f"Not asked, since the implementation lacks them: {', '.join(report.selection.not_asked)}."
+    told = outcome(report.totals.declared, report.cases, report.complete and not report.altered)
+    if told != report.verdict:
+        yield f"This report does not agree with itself: it says {report.verdict}, its cases say {told}."
+    if Totals.of(report.totals.declared, report.cases) != report.totals:
+        yield "This report does not agree with itself: its totals are not those of its cases."
+    repeated = len(report.cases) - len({record.id for record in report.cases})
+    if repeated:
+        yield f"This report does not agree with itself: {repeated:,} cases stand in it more than once."
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    environment, details, commit = report.environment, report.executor.details, report.source.commit
+    yield "implementation", report.implementation.name
+    yield "executor", report.executor.name
+    yield "device", environment.device
+    yield "device class", environment.device_class
+    yield "compiler", details.get("compiler_version", "")
+    yield "MLX", environment.packages.get("mlx", "")
+    yield "commit", commit and f"{commit}{', with changes' if report.source.dirty else ''}"
+    yield "leg", report.leg
+    if report.shard:
+        yield "shard", f"{report.shard.index} of {report.shard.count}"
+    yield "suite", f"mlx-assay {report.suite.version}" if report.suite else ""
+    yield "selection", ", ".join(report.selection.queries) or "all"
+    yield "tier and seed", f"{report.selection.tier}, {report.selection.seed}"
+    yield "platform", f"{environment.platform} ({environment.machine})"
+    yield "Python", environment.python
+    yield "started", report.started
+    yield "seconds", f"{report.seconds:,.1f}"
+    yield "run", report.run
