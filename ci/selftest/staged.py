@@ -28,10 +28,9 @@ def script() -> dict[str, Any]:
 class StagedImplementation:
     """Has the operations that the script says; runs nothing."""
 
-    details: dict[str, str] = {}
-
     def __init__(self, target: str | None, executor: str | None, limit: float = 60.0) -> None:
         self.environment = {"name": target or "staged", "device": "stage", "executor": {"name": executor or "host"}}
+        self.details: dict[str, str] = {}
 
     @property
     def operations(self) -> tuple[str, ...]:
