@@ -123,7 +123,7 @@ def report(
             oracles={name: OracleState("ok", "1") for name in oracles},
         ),
         "implementation": Implementation(name="kernels", operations=sorted(contracts())),
-        "executor": Executor(name=executor),
+        "executor": Executor(name=executor, details=describes(device)),
         "selection": SelectionRecord(queries=list(queries), tier="quick", seed=0),
         "totals": Totals.of(len(cases), cases),
         "complete": True,
@@ -131,6 +131,14 @@ def report(
         "cases": cases,
     }
     return Report(**{**plain, **fields})
+
+
+def describes(device: str) -> dict[str, str]:
+    """What an executor says of itself on a device of a class."""
+    if device.startswith("host"):
+        return {"executor": "host"}
+    name, architecture = ("Apple Paravirtual device", "air64_v26") if device == "paravirtual" else ("Apple M", device)
+    return {"executor": "metal", "device_name": name, "architecture": f"applegpu_{architecture}s"}
 
 
 def ids(queries: Sequence[str] = (QUERY,)) -> list[str]:

@@ -10,6 +10,7 @@ from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.reason import Reason, incomplete, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.device import device_class
 from mlx_assay.conformance.reporting.report import Report, Totals, outcome
 from mlx_assay.conformance.verdict import Verdict
 
@@ -44,10 +45,11 @@ def _of_run(report: Report) -> Iterator[tuple[str, str]]:
         yield f"files of the suite changed during the run: {names}", "keep them as they are and run again"
     if not report.executor.name:
         yield "no executor is named, so nothing tells where kernels ran", AGAIN
-    host = report.environment.device_class.startswith("host-")
-    if report.executor.name and host != (report.executor.name == "host"):
-        device = printed(report.environment.device_class)
-        yield f"executor {printed(report.executor.name)!r} and device class {device!r} do not go together", EDITED
+    name, told, details = report.executor.name, report.environment.device_class, report.executor.details
+    shown = device_class({**details, "executor": name}, report.environment.machine)
+    if told != shown or details.get("executor", name) != name:
+        text = f"executor {printed(name)!r} and device class {printed(told)!r} do not go together"
+        yield f"{text}: what the executor says of itself shows {printed(shown)!r}", EDITED
     if len(set(report.implementation.operations)) < len(report.implementation.operations):
         yield "an operation of the implementation stands twice", EDITED
 

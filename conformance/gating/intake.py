@@ -50,10 +50,15 @@ def read(path: Path, largest: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         raise Damaged(f"Expected a file but it cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Damaged("Expected a regular file but got a folder, device, pipe or socket")
-        content = file.read(largest + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(largest + 1)
+    except OSError as error:
+        raise Damaged(f"Expected a file but it cannot be read ({error.strerror})") from None
+    finally:
+        os.close(descriptor)
     if len(content) > largest:
         raise Damaged(f"Expected at most {largest} bytes but there are more")
     if not content.strip():
