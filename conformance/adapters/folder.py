@@ -24,7 +24,9 @@ def create() -> str:
 def remove(path: str) -> None:
     """Removes a folder and all below, whatever its owner has made of its permissions; never follows a link."""
     shutil.rmtree(path, ignore_errors=True)
-    if os.path.islink(path) or not os.path.isdir(path):
+    if os.path.islink(path):
+        os.unlink(path)
+    if not os.path.isdir(path):
         return
     os.chmod(path, stat.S_IRWXU)
     for place, folders, _ in os.walk(path):

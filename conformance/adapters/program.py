@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import mlx.core as mx
 import msgspec
 import numpy as np
 
-from mlx_assay.conformance.adapters import protocol
+from mlx_assay.conformance.adapters import plan, protocol
 from mlx_assay.conformance.adapters.channel import Broken, Channel, shown
 from mlx_assay.conformance.adapters.folder import Folder, NoOutput
 from mlx_assay.conformance.judging.failure import legible
@@ -18,7 +18,6 @@ from mlx_assay.conformance.process.protocol import Ended, Raised
 from mlx_assay.fixtures import codec
 from mlx_assay.fixtures.tensor import DTYPES
 
-PLAN = "mlx_assay.conformance.adapters.plan"
 TEXT_LIMIT = 4000
 """Characters of what a program says of a call that are kept."""
 
@@ -62,8 +61,12 @@ class Program:
         self._parameters = parameters
         self._seq = 0
         self._folder = Folder(folder)
-        self._channel = Channel(argv, folder)
-        self.started = self._start(executor, deadline)
+        with contextlib.ExitStack() as undone:
+            undone.callback(self._folder.close)
+            self._channel = Channel(argv, folder)
+            undone.callback(self._channel.end)
+            self.started = self._start(executor, deadline)
+            undone.pop_all()
 
     @property
     def details(self) -> dict[str, str]:
@@ -138,7 +141,7 @@ class Program:
         if answer.error is not msgspec.UNSET:
             raise Told("error" if answer.type is msgspec.UNSET else answer.type, answer.error)
         if answer.plan is not msgspec.UNSET:
-            return self._planned(bytes(answer.plan), arguments)
+            return self._planned(answer.plan, arguments)
         try:
             archive = codec.decode(self._folder.read(output, self._capacity + HEADER_ROOM))
         except (NoOutput, ValueError) as error:
@@ -147,13 +150,15 @@ class Program:
             raise Told("", f"Expected one tensor in `out` but got {len(archive.tensors)}")
         return mlx_array(next(iter(archive.tensors.values())))
 
-    def _planned(self, plan: bytes, arguments: dict[str, Any]) -> mx.array:
+    def _planned(self, document: msgspec.Raw, arguments: dict[str, Any]) -> mx.array:
         """Runs a launch plan; what our executors refuse is the plan's fault, never an error that a contract expects."""
         if not self.started.plans:
             raise Told("", "Expected `plans: true` in the answer to `start` of a program that answers with a plan")
         try:
-            result: mx.array = importlib.import_module(PLAN).run(plan, arguments)
+            result = plan.run(document, arguments)
             mx.eval(result)
+        except plan.PlanError as error:
+            raise Told("", str(error)) from None
         except Exception as error:
             raise Told("", f"The plan cannot be run: {type(error).__name__}: {error}") from None
         return result

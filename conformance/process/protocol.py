@@ -100,7 +100,7 @@ class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forb
 
 
 class Leave(msgspec.Struct, frozen=True, tag_field="says", tag="leave", forbid_unknown_fields=True):
-    """No case comes any more: a program is given the time to end by itself."""
+    """No case comes any more: a program gets the time to end by itself. The answer is a Ready without operations."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="says", tag="ready", forbid_unknown_fields=True):

@@ -100,7 +100,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             # In every thread that the implementation starts.
             fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
             stack.enter_context(choice.guarded())
-            subject = _program(start, stack) if start.program else Subject(_functions(start), {})
+            subject = _program(start) if start.program else Subject(_functions(start), {})
         except BaseException as error:
             channel.send(Refused(_described(error)))
             return
@@ -123,13 +123,16 @@ class Subject(NamedTuple):
     details: dict[str, str]
     allow: Callable[[int], None] = _any_size
     raised: Callable[[int, BaseException], Reply] | None = None
+    stop: Callable[[], object] = str
 
 
 def _serve(channel: Channel, material: Material, subject: Subject) -> None:
     while (text := channel.receive()) is not None:
         request = _decode_order(text)
         if isinstance(request, Leave):
-            return
+            subject.stop()
+            channel.send(Ready([]))
+            continue
         if not isinstance(request, Request):
             raise TypeError(f"Expected a request but got {_type(request)}")
         material.begin()
@@ -182,7 +185,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 
-def _program(start: Start, stack: contextlib.ExitStack) -> Subject:
+def _program(start: Start) -> Subject:
     """Starts the program that stands for what would be imported."""
     from mlx_assay.conformance.adapters.channel import Broken
     from mlx_assay.conformance.adapters.program import Program, reply
@@ -192,8 +195,7 @@ def _program(start: Start, stack: contextlib.ExitStack) -> Subject:
         program = Program(start.program.argv, start.program.folder, start.program.executor, start.program.parameters)
     except Broken as error:
         raise Unstarted(error.message) from None
-    stack.callback(program.stop)
-    return Subject(program.functions(), program.details, program.allow, reply)
+    return Subject(program.functions(), program.details, program.allow, reply, program.stop)
 
 
 def _described(error: BaseException) -> str:
