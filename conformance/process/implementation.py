@@ -32,7 +32,8 @@ class Implementation:
     The target is "module", "module:object", "cmd: program and arguments", the name of an entry point, or None for the
     built-in kernels (adapters/target.py). The process starts when it is first needed, and anew after it died. `limit`
     is in seconds, for the import and for each case. `operations` are the names to look for, by default the contracts'.
-    `profile` names the capture whose switches this process holds, for the command that replays a case.
+    `profile` names the capture whose switches this process holds, for the command that replays a case. Into `record`, a
+    folder, a file a call is written that tells of its launches.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Implementation:
         self.executor = executor
         self.limit = limit
         self.profile: str | None = None
+        self.record = ""
         self._looked_for = sorted(contracts() if operations is None else operations)
         self._child: Child | None = None
         self._operations: tuple[str, ...] = ()
@@ -149,7 +151,8 @@ class Implementation:
         fidelity = current().described()
         try:
             program = self._program(found, child.folder)
-            child.send(Start(found.module, self.executor, fidelity, path, self._looked_for, program), deadline)
+            order = Start(found.module, self.executor, fidelity, path, self._looked_for, program, self.record)
+            child.send(order, deadline)
             reply = child.receive(deadline)
         except Death as death:
             doing = "Starting" if found.argv else "Importing"

@@ -81,7 +81,10 @@ class ProgramStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):
-    """The first message to the child: what to import, where its kernels run, and with which switches."""
+    """The first message to the child: what to import, where its kernels run, and with which switches.
+
+    `record` is a folder for a file a call that tells of its launches; empty for none.
+    """
 
     target: str | None
     executor: str | None
@@ -89,6 +92,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
     path: list[str]
     operations: list[str]
     program: ProgramStart | None = None
+    record: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forbid_unknown_fields=True):

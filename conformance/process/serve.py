@@ -104,6 +104,10 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
         except BaseException as error:
             channel.send(Refused(_described(error)))
             return
+        if start.record:
+            from mlx_assay.conformance.bundling.recorder import recorded
+
+            subject = subject._replace(functions=recorded(subject.functions, start.record))
         channel.send(Ready(sorted(subject.functions), subject.details))
         _serve(channel, Material(arena, torch=start.program is None), subject)
 

@@ -51,12 +51,14 @@ class Kernel:
         grid, threadgroup = arguments.axes("grid", grid), arguments.axes("threadgroup", threadgroup)
         template, init_value = arguments.template(template), arguments.number("init_value", init_value)
         arguments.check_way(verbose, stream)
+        call = observation.Call(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value)
         if choice.current() == "metal":
-            return self._on_metal()(
+            made = self._on_metal()(
                 *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose),
                 choice.current_poison(),
                 stream,
             )
+            return observation.recorded(self.definition, call, made)
         observation.called(self.definition)
         if tracing(*arrays):
             raise RuntimeError(
@@ -71,7 +73,8 @@ class Kernel:
             ),
             skip=lambda: self._host.untouched(output_shapes, output_dtypes, init_value, poison),
         )
-        return without_derivative(arrays, observation.launched(self.definition, launch))
+        outputs = observation.recorded(self.definition, call, observation.launched(self.definition, launch))
+        return without_derivative(arrays, outputs)
 
     def _on_metal(self) -> MetalKernel:
         if self._metal is None:

@@ -1,7 +1,10 @@
-"""Who watches kernels run: every launch on the host executor, in whichever thread, goes through one observer."""
+"""Who watches kernels run: every launch on the host executor, in whichever thread, goes through one observer.
+
+A recorder is told afterwards, of launches on any executor.
+"""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +22,30 @@ class Launch:
     skip: Callable[[], list[Any]]
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a kernel was called with: the arguments of the object that mx.fast.metal_kernel returns."""
+
+    inputs: Sequence[Any]
+    output_shapes: Sequence[Sequence[int]]
+    output_dtypes: Sequence[Any]
+    grid: Sequence[int]
+    threadgroup: Sequence[int]
+    template: Sequence[tuple[str, Any]]
+    init_value: float | None
+
+
 Observer = Callable[[Definition, Launch], list[Any]]
 """Gets a kernel and its launch, and gives the outputs that the kernel's caller shall see."""
 
 Listener = Callable[[Definition], object]
 """Gets a kernel's definition where it is made, or where it is called before its arguments are evaluated."""
 
+Recorder = Callable[[Definition, Call, list[Any]], object]
+"""Gets a kernel, what it was called with and what it gave, which on Metal may not be evaluated yet."""
+
 _observer: Observer | None = None
+_recorder: Recorder | None = None
 _listener: Listener | None = None
 _caller: Listener | None = None
 
@@ -72,3 +92,21 @@ def called(definition: Definition) -> None:
     """Tells of a call before anything of MLX runs for it."""
     if (caller := _caller) is not None:
         caller(definition)
+
+
+@contextlib.contextmanager
+def recording(recorder: Recorder) -> Iterator[None]:
+    """Launches that succeed are told to `recorder` alone while this holds, in the whole process."""
+    global _recorder
+    before, _recorder = _recorder, recorder
+    try:
+        yield
+    finally:
+        _recorder = before
+
+
+def recorded(definition: Definition, call: Call, outputs: list[Any]) -> list[Any]:
+    """The outputs, told to whoever records."""
+    if (recorder := _recorder) is not None:
+        recorder(definition, call, outputs)
+    return outputs
