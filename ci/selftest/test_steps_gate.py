@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from standin import STEPS, VERDICTS, Stage, parsed
 
+RUN = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "12"}
+
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
@@ -49,7 +51,7 @@ def test_the_gate_tells_its_verdict(code: int, stage: Stage) -> None:
 def test_the_gate_is_given_every_report_and_the_artefact(code: int, stage: Stage) -> None:
     artefact = stage.folder / "work" / "x-1.0.whl"
     artefact.write_bytes(b"released")
-    assert gated(stage, code, COMMIT="c" * 40, ARTEFACT=str(artefact)) == code
+    assert gated(stage, code, COMMIT="c" * 40, ARTEFACT=str(artefact), **RUN) == code
     (arguments,) = stage.of("mlx-assay")
     asked = parsed(arguments)
     reports = stage.temp / "mlx-assay" / "reports"
@@ -58,6 +60,7 @@ def test_the_gate_is_given_every_report_and_the_artefact(code: int, stage: Stage
     ]
     assert str(asked["policy"]) == "ci/gate.toml"
     assert asked["commit"] == "c" * 40
+    assert asked["url"] == "https://github.example/o/r/actions/runs/12"
     assert str(asked["artefact"]) == str(artefact)
     assert str(asked["predicate"]) == str(stage.temp / "mlx-assay" / "gate" / "predicate.json")
     told = {"name": "x-1.0.whl", "digest": "sha256:" + hashlib.sha256(b"released").hexdigest()}
@@ -93,13 +96,3 @@ def test_a_job_that_did_not_pass_fails_the_gate(results: dict[str, str], devices
     assert done.returncode == code, done
     assert ("::error" in done.stdout) is (code != 0 and bool(results))
     assert ("no Metal device takes part" in done.stdout) is ("device" in results and devices != "true")
-
-
-def test_a_shard_has_a_report_of_its_own(stage: Stage) -> None:
-    stage.put("mlx-assay")
-    assert stage.run(STEPS / "conformance", LEG="host", SHARD="2/8").returncode == 0
-    (arguments,) = stage.of("mlx-assay")
-    asked = parsed(arguments)
-    assert str(asked["shard"]) in ("2/8", "(2, 8)")
-    assert stage.outputs["name"] == "host-2-of-8"
-    assert Path(stage.outputs["report"]).name == "host-2-of-8.json"
