@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import Any
-from urllib.parse import quote
-
-import msgspec
-
 from mlx_assay.conformance.checking.report import Access, CheckReport, Diagnostic, Location
 from mlx_assay.conformance.checking.rules import RULES
-
-VERSION = "2.1.0"
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-ROOT = "%SRCROOT%"
-"""What relative addresses are relative to: where the check was started."""
-
-Object = dict[str, Any]
+from mlx_assay.conformance.reporting import sarif
+from mlx_assay.conformance.reporting.sarif import Object
 
 
 def encode(report: CheckReport) -> bytes:
     """The log file: JSON of two-space indents, one newline at its end."""
-    return msgspec.json.format(msgspec.json.encode(log(report)), indent=2) + b"\n"
+    return sarif.encoded(log(report))
 
 
 def log(report: CheckReport) -> Object:
     """One run of one tool; every kind is a rule, found or not."""
-    return {
-        "$schema": SCHEMA,
-        "version": VERSION,
-        "runs": [
-            {
-                "tool": {
-                    "driver": {"name": "mlx-assay", "version": report.version, "rules": [_rule(kind) for kind in RULES]}
-                },
-                "columnKind": "unicodeCodePoints",
-                "invocations": [_invocation(report)],
-                "results": [_result(report, finding) for finding in report.findings],
-            }
-        ],
-    }
+    results = [_result(report, finding) for finding in report.findings]
+    return sarif.log(report.version, [_rule(kind) for kind in RULES], _invocation(report), results)
 
 
 def _rule(kind: str) -> Object:
@@ -57,7 +34,7 @@ def _rule(kind: str) -> Object:
 def _invocation(report: CheckReport) -> Object:
     return {
         "executionSuccessful": report.complete,
-        "startTimeUtc": report.started.replace("+00:00", "Z"),
+        "startTimeUtc": sarif.utc(report.started),
         "arguments": [report.asked.target, *report.asked.arguments],
         "toolExecutionNotifications": [
             {
@@ -115,12 +92,5 @@ def _location(place: Location | None, kernel: str) -> Object:
         region["endColumn"] = place.end_column
     if place.text:
         region["snippet"] = {"text": place.text}
-    found["physicalLocation"] = {"artifactLocation": _artifact(place.file), "region": region}
+    found["physicalLocation"] = sarif.physical(place.file, region)
     return found
-
-
-def _artifact(file: str) -> Object:
-    path = PurePath(file)
-    if path.is_absolute():
-        return {"uri": "file://" + quote(path.as_posix())}
-    return {"uri": quote(path.as_posix()), "uriBaseId": ROOT}

@@ -11,6 +11,8 @@ from mlx_assay.conformance.rendering.figure import FINE, Column, Detail, Grid, g
 from mlx_assay.conformance.reporting.report import ContractRecord
 
 MOST_DIAGNOSES = 6
+PATTERN_LINE = "  pattern: "
+"""How the message's line begins that tells of diagnoses, which are shown by themselves."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,11 @@ class Explanation:
 
     @property
     def trace(self) -> str:
-        """The lines between the message's first and its last, which names policy and command: a traceback, or none."""
+        """What the message holds beside its first line and what stands elsewhere: a traceback, or nothing."""
         lines = self.record.message.split("\n")[1:]
-        return "\n".join(lines[:-1] if lines and self.record.replay in lines[-1] else lines)
+        if lines and self.record.replay in lines[-1]:
+            lines.pop()
+        return "\n".join(line for line in lines if not line.startswith(PATTERN_LINE))
 
 
 def output_dtype(record: Record) -> str:

@@ -24,8 +24,8 @@ class Detail:
     columns: int
 
 
-FINE = Detail(places=8, bars=16, rows=24, columns=64)
-COARSE = Detail(places=2, bars=8, rows=12, columns=32)
+FINE = Detail(places=8, bars=16, rows=32, columns=64)
+COARSE = Detail(places=2, bars=8, rows=16, columns=32)
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,12 @@ def _range(bar: Bar) -> str:
 
 
 def signed(number: int) -> str:
-    """A distance, short: powers of two from 2^13 on."""
-    sign = "-" if number < 0 else "+" if number else ""
+    """A distance with its sign, from 10,000 on in thousands: k, M, G, T and so on."""
     size = abs(number)
-    if size >= 2**13:
-        power = size.bit_length() - 1
-        if size == 1 << power:
-            return f"{sign}2^{power}"
-        if size + 1 == 2 << power:
-            return f"{sign}2^{power + 1}-1"
-        return f"{sign}{size:.2g}".replace("e+0", "e").replace("e+", "e")
-    return f"{sign}{size}"
+    power = (len(str(size)) - 1) // 3 if size >= 10_000 else 0
+    scaled = size / 1000**power
+    shown = f"{scaled:.1f}" if power and scaled < 10 else f"{scaled:.0f}"
+    return f"{'-' if number < 0 else '+' if number else ''}{shown}{['', *'kMGTPE'][power]}"
 
 
 def grid(pattern: Pattern, detail: Detail) -> Grid | None:

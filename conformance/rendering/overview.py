@@ -82,6 +82,19 @@ class Overview:
         return [(name, value) for name, value in _facts(self.report) if value]
 
     @property
+    def varied(self) -> list[Record]:
+        """Failing cases, the first of each operation and kind before the second ones of any, dtypes taken together."""
+        seen: Counter[str] = Counter()
+        turns = []
+        for record in self.failing:
+            operation, _, rest = record.id.partition("?")[0].partition("/")
+            alike = f"{record.verdict} {operation} {rest.partition('/')[2]}"
+            turns.append(seen[alike])
+            seen[alike] += 1
+        order = sorted(range(len(turns)), key=lambda place: turns[place])
+        return [self.failing[place] for place in order]
+
+    @property
     def passing(self) -> dict[str, list[str]]:
         """Cases that conform: the parameters of each, by the path of their ids."""
         groups: dict[str, list[str]] = {}

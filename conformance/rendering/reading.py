@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import msgspec
 
+from mlx_assay.conformance.gating import intake
 from mlx_assay.conformance.rendering.cleaning import clean, visible
 from mlx_assay.conformance.reporting.report import SCHEMA, Report, decode
 from mlx_assay.conformance.verbs.refusal import Refusal
@@ -42,17 +41,9 @@ def read(name: str) -> Report:
 def contents(name: str) -> bytes:
     """The bytes of a regular file of LARGEST at most; Refusal for any other."""
     try:
-        descriptor = os.open(Path(name), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Refusal(f"Expected a report but {name!r} cannot be read: {reason}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refusal(f"Expected a report, a regular file, but {name!r} is a folder, device, pipe or socket")
-        document = file.read(LARGEST + 1)
-    if len(document) > LARGEST:
-        raise Refusal(f"Expected a report of {LARGEST >> 20} MiB at most but {name} is larger", EXIT_INCOMPLETE)
-    return document
+        return intake.read(Path(name), LARGEST)
+    except intake.Damaged as error:
+        raise Refusal(f"{visible(name)!r} is no report: {error}") from error
 
 
 def _described(schema: str) -> str:

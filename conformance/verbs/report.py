@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from mlx_assay.conformance.options import output
@@ -15,31 +16,69 @@ from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
 
 STANDARD_OUTPUT = "-"
 SUMMARY = "GITHUB_STEP_SUMMARY"
-
-
-def _html(report: Report) -> str:
-    from mlx_assay.conformance.rendering.page import page
-
-    return page(report)
-
-
-RENDERINGS: dict[str, Callable[[Report], str]] = {"html": _html}
+MAKERS = {
+    "html": ("page", "page"),
+    "markdown": ("markdown", "markdown"),
+    "text": ("text", "text"),
+    "ctrf": ("ctrf", "ctrf"),
+    "sarif": ("sarif", "sarif"),
+    "annotations": ("annotation", "annotated"),
+}
+"""Module and function of each rendering."""
 
 
 def report(name: str, asked: Mapping[str, str], summary: bool = False) -> int:
     """Renders the report in the file `name`: `asked` are files by rendering, `-` for standard output.
 
-    `summary` appends Markdown to the file that $GITHUB_STEP_SUMMARY names. With nothing asked the text is shown.
+    `summary` appends Markdown to the file that $GITHUB_STEP_SUMMARY names, and does nothing where it names none. With
+    nothing asked the text is shown.
     """
     files = _files(name, asked)
     document = read(name)
-    for rendering, target in asked.items():
-        text = RENDERINGS[rendering](document)
+    for kind, target in asked.items():
         if target == STANDARD_OUTPUT:
-            sys.stdout.write(text)
+            _print(kind, document)
         else:
-            write(files[rendering], text)
+            write(files[kind], rendering(kind)(document))
+    if summary:
+        _append(document)
+    elif not asked:
+        _print("text", document)
     return EXIT_CONFORMS
+
+
+def rendering(kind: str) -> Callable[[Report], str]:
+    """The function that makes a rendering; what it needs is imported only here."""
+    module, name = MAKERS[kind]
+    made: Callable[[Report], str] = getattr(import_module(f"mlx_assay.conformance.rendering.{module}"), name)
+    return made
+
+
+def _print(kind: str, document: Report) -> None:
+    if kind != "text":
+        sys.stdout.write(rendering(kind)(document))
+        return
+    from rich.console import Console
+
+    from mlx_assay.conformance.rendering.text import show
+
+    show(document, Console(highlight=False, markup=False, emoji=False, soft_wrap=True))
+
+
+def _append(document: Report) -> None:
+    """Adds Markdown to the step's summary, within what GitHub takes of it."""
+    from mlx_assay.conformance.rendering.markdown import LARGEST, markdown
+
+    name = os.environ.get(SUMMARY)
+    if not name:
+        print(f"mlx-assay: no summary is written, since ${SUMMARY} is not set", file=sys.stderr)
+        return
+    try:
+        taken = os.path.getsize(name) if os.path.exists(name) else 0
+        with open(name, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(markdown(document, max(LARGEST - taken, 0)))
+    except OSError as error:
+        raise Refusal(f"${SUMMARY}, {name!r}, cannot be written: {error.strerror}", EXIT_INCOMPLETE) from error
 
 
 def _files(name: str, asked: Mapping[str, str]) -> dict[str, Path]:
