@@ -16,7 +16,7 @@ TIERS: tuple[Literal["quick", "full"], ...] = ("quick", "full")
 """As in mlx_assay.fixtures.kind, which is too heavy to import for this."""
 DEFAULT_LIMIT = 60.0
 KEYS = {
-    "implementation": "module or module:object with functions of the operations' names (default: the built-in kernels)",
+    "implementation": "module, module:object, entry point or 'cmd: program' (default: the built-in kernels)",
     "executor": "metal or host (default: metal where there is one)",
     "tier": "quick or full (default: quick)",
     "seed": "whole number that draws a fresh set of cases (default: 0)",
@@ -48,7 +48,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.implementation == "":
-            raise ValueError("Expected an implementation, module or module:object, but got ''")
+            raise ValueError("Expected an implementation, as module:object or 'cmd: program', but got ''")
         if self.leg is not None:
             leg(self.leg)
 

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 PROGRAM = "cmd:"
+BUILT_IN = "mlx_assay.impl"
 GROUP = "mlx_assay.implementations"
 
 
@@ -25,6 +26,14 @@ class Target:
     module: str | None = None
     argv: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What messages call it."""
+        if self.argv:
+            return repr(f"{PROGRAM} {shlex.join(self.argv)}")
+        place = ", ".join(text for _, text in self.details)
+        return repr(self.module or BUILT_IN) + (f" (entry point {place})" if place else "")
 
 
 def target(text: str | None) -> Target:

@@ -19,12 +19,15 @@ def _add_list(verbs: Any) -> None:
     listing = verb(
         verbs,
         "list",
-        "print the ids of the selected cases",
-        "examples:\n  mlx-assay list\n  mlx-assay list '*?tag=nan' --tier full\n  mlx-assay list --json\n\n"
-        + QUERY_HELP,
+        "print the ids of the selected cases, or the implementations that installed packages register",
+        "examples:\n  mlx-assay list\n  mlx-assay list '*?tag=nan' --tier full\n  mlx-assay list --json\n"
+        "  mlx-assay list --implementations\n\n" + QUERY_HELP,
     )
     add_queries(listing)
     listing.add_argument("--json", action="store_true", help="with dtype, tags and reason of each case, as JSON")
+    listing.add_argument(
+        "--implementations", action="store_true", help="in place of cases, names that --implementation finds installed"
+    )
     listing.set_defaults(call=_list)
 
 
@@ -43,8 +46,12 @@ def _add_keep(verbs: Any) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from mlx_assay.conformance.verbs.listing import show
+    from mlx_assay.conformance.verbs.listing import show, show_implementations
 
+    if arguments.implementations:
+        if arguments.queries:
+            raise Refusal(f"Expected no query beside --implementations but got {arguments.queries[0]!r}")
+        return show_implementations(arguments.json)
     return show(arguments.queries, arguments.tier, arguments.seed, arguments.json)
 
 

@@ -41,8 +41,10 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
     """What is judged, where, and how long a case may take."""
     parser.add_argument(
         "--implementation",
-        metavar="MODULE[:OBJECT]",
-        help="what is judged: functions of the operations' names (default: the built-in kernels)",
+        metavar="WHAT",
+        help="what is judged: MODULE or MODULE:OBJECT with functions of the operations' names, the NAME under which an "
+        "installed package registers them, or 'cmd: PROGRAM ARGUMENT...', which speaks the protocol of "
+        "docs/adapters.md (default: the built-in kernels)",
     )
     parser.add_argument("--executor", metavar="NAME", help="metal or host (default: metal where there is one)")
     add_profile(parser)

@@ -25,7 +25,8 @@ def _add_run(verbs: Any) -> None:
         "judge an implementation on every selected case and write a report",
         "examples:\n  mlx-assay run\n  mlx-assay run 'normalized_argmax/*' --tier full -n 4\n"
         "  mlx-assay run --implementation my_kernels --report mine.json --junit mine.xml\n"
-        f"  mlx-assay run --implementation my_package.kernels:fast --executor host\n\n{QUERY_HELP}\n{EXITS}",
+        "  mlx-assay run --implementation my_package.kernels:fast --executor host\n"
+        f"  mlx-assay run --implementation 'cmd: bun adapter.ts'\n\n{QUERY_HELP}\n{EXITS}",
     )
     add_queries(run)
     add_judging(run)

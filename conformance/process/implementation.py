@@ -147,7 +147,7 @@ class Implementation:
         child = Child(hosting=bool(found.argv))
         deadline = time.monotonic() + self.limit
         path = [folder for folder in sys.path if folder]
-        name = self.target or "mlx_assay.impl"
+        name = found.told
         fidelity = current().described()
         try:
             program = self._program(found, child.folder)
@@ -156,7 +156,7 @@ class Implementation:
             reply = child.receive(deadline)
         except Death as death:
             doing = "Starting" if found.argv else "Importing"
-            raise ImplementationError(f"{doing} {name!r} failed. {death.message}") from None
+            raise ImplementationError(f"{doing} {name} failed. {death.message}") from None
         except BaseException:
             child.end()
             raise
@@ -165,11 +165,11 @@ class Implementation:
             reason = reply.message if isinstance(reply, Refused) else "The process did not answer as the server does"
             output = f"\nIt printed last:\n{child.output}" if child.output else ""
             wanted = "a program that answers as docs/adapters.md says" if found.argv else _IMPORTABLE
-            raise ImplementationError(f"Expected {wanted} but {name!r} failed: {reason}{output}")
+            raise ImplementationError(f"Expected {wanted} but {name} failed: {reason}{output}")
         if not reply.operations:
             child.end()
             raise ImplementationError(
-                f"Expected {name!r} to have a function of {', '.join(self._looked_for)} but it has none of them"
+                f"Expected {name} to have a function of {', '.join(self._looked_for)} but it has none of them"
             )
         self._operations = tuple(reply.operations)
         self._details = {**dict(found.details), **cleaned(reply.details)}
