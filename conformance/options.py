@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 TIERS: tuple[Literal["quick", "full"], ...] = ("quick", "full")
 """As in mlx_assay.fixtures.kind, which is too heavy to import for this."""
 DEFAULT_LIMIT = 60.0
+DEFAULT_CHECKED_LIMIT = 300.0
+"""Under the checker, where a launch runs once under each of four schedules."""
 KEYS = {
     "implementation": "module, module:object, entry point or 'cmd: program' (default: the built-in kernels)",
     "executor": "metal or host (default: metal where there is one)",
     "tier": "quick or full (default: quick)",
     "seed": "whole number that draws a fresh set of cases (default: 0)",
     "report": "file to write the report to",
-    "limit": "seconds that one case may take (default: 60)",
+    "limit": "seconds that one case may take (default: 60, checked: 300)",
     "profile": "capture of a device whose switches the host executor takes",
     "leg": "name by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
 }
@@ -45,6 +47,7 @@ class Options:
     without: tuple[str, ...] = ()
     profile: str | None = None
     leg: str | None = None
+    checked: bool = False
 
     def __post_init__(self) -> None:
         if self.implementation == "":
@@ -55,6 +58,7 @@ class Options:
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
         """Reads options first and ini keys second; ValueError says which value is wrong."""
+        checked = bool(config.getoption("mlx_assay_checked") or config.getini("mlx_assay_checked"))
         return cls(
             queries=tuple(config.getoption("mlx_assay_query") or config.getini("mlx_assay_query")),
             implementation=_text(config, "implementation"),
@@ -62,9 +66,10 @@ class Options:
             tier=tier(_text(config, "tier") or "quick"),
             seed=seed(_text(config, "seed") or "0"),
             report=_text(config, "report"),
-            limit=limit(_text(config, "limit") or str(DEFAULT_LIMIT)),
+            limit=limit(_text(config, "limit") or str(default_limit(checked))),
             profile=_text(config, "profile"),
             leg=_text(config, "leg"),
+            checked=checked,
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 
@@ -98,6 +103,11 @@ def limit(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise ValueError(f"Expected a limit in seconds above 0 but got {text!r}")
     return seconds
+
+
+def default_limit(checked: bool) -> float:
+    """Seconds a case may take where nobody says."""
+    return DEFAULT_CHECKED_LIMIT if checked else DEFAULT_LIMIT
 
 
 def leg(text: str) -> str:

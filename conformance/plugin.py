@@ -54,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     without = "oracle that is not to be asked, by name; may be given several times"
     group.addoption("--mlx-assay-without", action="append", metavar="ORACLE", help=without)
     parser.addini("mlx_assay_without", without, type="linelist", default=[])
+    checked = "run every kernel of what is judged under the checker, on the host executor"
+    group.addoption("--mlx-assay-checked", action="store_true", default=None, help=checked)
+    parser.addini("mlx_assay_checked", checked, "bool", default=False)
     for name, text in KEYS.items():
         group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
         parser.addini(f"mlx_assay_{name}", text, default="")
@@ -93,14 +96,14 @@ def _check_ignored(config: pytest.Config) -> None:
 
 def _require_executor(options: Options) -> None:
     """Ends pytest before anything runs where the executor asked for is unknown, or cannot run here (exit code 3)."""
-    if options.executor is None:
+    if options.executor is None and not options.checked:
         return
     from mlx_assay.conformance.session import Session
-    from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
+    from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor
     from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
     try:
-        checked_executor(options.executor)
+        (checkable_executor if options.checked else checked_executor)(options.executor)
     except Refusal as refusal:
         if refusal.code != EXIT_INCOMPLETE:
             raise pytest.UsageError(f"mlx-assay: {refusal}") from None
@@ -182,7 +185,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
-    given = ("query", "without", *KEYS)
+    given = ("query", "without", "checked", *KEYS)
     return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
         _leads_here(argument, config) for argument in config.args
     )

@@ -86,6 +86,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     whether every reference's rung was reached. `message` is empty where the case conforms. `output` is the last that
     what was judged wrote to its standard streams during the case, cut and cleaned, where the case does not conform.
     `tensors` is the file that holds inputs and both outputs of a differing case, relative to the report's folder.
+    `launches` are those of kernels that ran under the checker, where the run was asked for it.
     """
 
     id: str
@@ -106,10 +107,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
     output: str = ""
     tensors: str = ""
+    launches: int = 0
 
 
 def replay_command(
-    case_id: str, implementation: str | None = None, executor: str | None = None, profile: str | None = None
+    case_id: str,
+    implementation: str | None = None,
+    executor: str | None = None,
+    profile: str | None = None,
+    checked: bool = False,
 ) -> str:
     """What a person types to run a case again."""
     command = f"mlx-assay replay '{case_id}'"
@@ -119,4 +125,6 @@ def replay_command(
         command += f" --executor {shlex.quote(executor)}"
     if profile:
         command += f" --profile {shlex.quote(profile)}"
+    if checked:
+        command += " --checked"
     return command

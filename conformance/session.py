@@ -119,7 +119,11 @@ class Session:
                 subcases=0,
                 seconds=0.0,
                 replay=replay_command(
-                    case_id, self.options.implementation, self.options.executor, self.options.profile
+                    case_id,
+                    self.options.implementation,
+                    self.options.executor,
+                    self.options.profile,
+                    self.options.checked,
                 ),
                 message=f"{case_id}: the judge {'died' if crashed else 'failed'}: {last[0]}",
             )
@@ -166,10 +170,16 @@ class Session:
                 totals=Totals.of(len(self._declared), records),
                 complete=complete,
                 altered=self._altered,
-                verdict=outcome(len(self._declared), records, complete and not self._altered),
+                verdict=outcome(
+                    len(self._declared), records, complete and not self._altered and not self._unwatched(records)
+                ),
                 contracts={name: self._worker.contracts[name] for name in self._told(records)},
                 cases=records,
             )
+
+    def _unwatched(self, records: Sequence[Record]) -> bool:
+        """Whether the checker was asked for and saw no kernel: nothing then holds that there is no fault."""
+        return self.options.checked and not any(record.launches for record in records)
 
     def _described(self) -> Environment:
         worker = self._worker

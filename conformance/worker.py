@@ -39,6 +39,7 @@ def implementation(config: pytest.Config) -> Implementation:
             config.add_cleanup(partial(fidelity.prefer, adopt(options.profile)))
         handle = Implementation(options.implementation, options.executor, options.limit)
         handle.profile = options.profile
+        handle.checked = options.checked
         config.add_cleanup(handle.close)
         config.stash[IMPLEMENTATION] = handle
     return config.stash[IMPLEMENTATION]

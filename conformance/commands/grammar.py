@@ -57,6 +57,17 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_checked(parser: argparse.ArgumentParser) -> None:
+    """Whether kernels run under the checker, which takes more time: a limit that is not given is then another."""
+    parser.add_argument(
+        "--checked",
+        action="store_true",
+        help="run every kernel under the checker, on the executor host: what it finds is the case's error "
+        "(default --limit: 300)",
+    )
+    parser.set_defaults(limit=None)
+
+
 def add_profile(parser: argparse.ArgumentParser) -> None:
     """What the host executor takes its switches from."""
     parser.add_argument("--profile", metavar="FILE", help="a capture of a device, whose switches host takes")

@@ -6,7 +6,15 @@ import argparse
 from typing import Any
 
 from mlx_assay.conformance import options
-from mlx_assay.conformance.commands.grammar import EXITS, QUERY_HELP, add_judging, add_queries, checked, verb
+from mlx_assay.conformance.commands.grammar import (
+    EXITS,
+    QUERY_HELP,
+    add_checked,
+    add_judging,
+    add_queries,
+    checked,
+    verb,
+)
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 DEFAULT_REPORT = "mlx-assay-report.json"
@@ -25,11 +33,12 @@ def _add_run(verbs: Any) -> None:
         "judge an implementation on every selected case and write a report",
         "examples:\n  mlx-assay run\n  mlx-assay run 'normalized_argmax/*' --tier full -n 4\n"
         "  mlx-assay run --implementation my_kernels --report mine.json --junit mine.xml\n"
-        "  mlx-assay run --implementation my_package.kernels:fast --executor host\n"
+        "  mlx-assay run --implementation my_package.kernels:fast --executor host --checked\n"
         f"  mlx-assay run --implementation 'cmd: bun adapter.ts'\n\n{QUERY_HELP}\n{EXITS}",
     )
     add_queries(run)
     add_judging(run)
+    add_checked(run)
     run.add_argument(
         "-n",
         metavar="N",
@@ -60,6 +69,7 @@ def _add_replay(verbs: Any) -> None:
     )
     replay.add_argument("id", metavar="ID", help="a whole case id, as reports show it")
     add_judging(replay)
+    add_checked(replay)
     replay.set_defaults(call=_replay)
 
 
@@ -79,10 +89,11 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         tier=arguments.tier,
         seed=arguments.seed,
         report=arguments.report,
-        limit=arguments.limit,
+        limit=arguments.limit or options.default_limit(arguments.checked),
         without=tuple(arguments.without),
         profile=arguments.profile,
         leg=arguments.leg,
+        checked=arguments.checked,
     )
 
 
@@ -99,4 +110,6 @@ def _run(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.verbs.replay import replay
 
-    return replay(arguments.id, arguments.implementation, arguments.executor, arguments.limit, arguments.profile)
+    limit = arguments.limit or options.default_limit(arguments.checked)
+    target, executor = arguments.implementation, arguments.executor
+    return replay(arguments.id, target, executor, limit, arguments.profile, arguments.checked)

@@ -75,3 +75,8 @@ def context_line(policy: str, oracle: str, executor: str, replay: str) -> str:
 def legible(text: str, limit: int) -> str:
     """The first characters of a text that something untrusted wrote, none of which steers a terminal."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:limit])
+
+
+def indented(text: str) -> str:
+    """Rows of a text under its first one."""
+    return "\n".join(["    " + row if number else row for number, row in enumerate(text.splitlines())])

@@ -12,7 +12,7 @@ import numpy as np
 from mlx_assay.conformance.contract import Arguments, Contract, seen
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.judging.compare import Comparison, compare
-from mlx_assay.conformance.judging.failure import difference_line, extents
+from mlx_assay.conformance.judging.failure import difference_line, extents, indented
 from mlx_assay.conformance.judging.panel import Expected, Panel
 from mlx_assay.conformance.process.exchange import POISONS, Outcome
 from mlx_assay.conformance.record import Difference
@@ -26,7 +26,10 @@ SECOND = "; this was the second call, on other memory, its host arrays overwritt
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict and, where it is no agreement, the text and the difference that tell of it."""
+    """A verdict and, where it is no agreement, the text and the difference that tell of it.
+
+    `launches` are those of kernels that ran under the checker in the calls that it is about.
+    """
 
     verdict: Verdict
     message: str = ""
@@ -36,6 +39,7 @@ class Finding:
     difference: Difference | None = None
     relaxations: tuple[str, ...] = ()
     evidence: Evidence | None = None
+    launches: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ class Judged:
     answers: Sequence[np.ndarray | None] = ()
 
     def finding(self, outcome: Outcome, round_: int = 0) -> Finding:
-        """Judges one call; an input that was changed outweighs a right answer."""
+        """Judges one call; an input that was changed, or a kernel at fault, outweighs a right answer."""
+        if outcome.found:
+            return self._error(f"the checker: {indented(outcome.found)}")
         finding = self._result(outcome, round_)
         if outcome.changed and finding.verdict.on_ladder:
             names = ", ".join(self.contract.parameters[position] for position in outcome.changed)
@@ -110,7 +116,7 @@ class Judged:
         what = f"raised {raised.type}{disguised}: " if raised.type else ""
         text = f"{what}{raised.message}, expected {expected}"
         if raised.traceback:
-            text += "\n" + "\n".join(f"    {row}" for row in raised.traceback.rstrip().splitlines()[-8:])
+            text += "\n    " + indented("\n".join(raised.traceback.rstrip().splitlines()[-8:]))
         verdict = Verdict.UNSUPPORTED if "NotImplementedError" in raised.bases else Verdict.ERROR
         return Finding(verdict, text, self.subcase)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -117,7 +117,10 @@ def _judged(trial: Trial, implementation: Implementation, run: Run) -> list[Find
     if twin := powerless_twin(trial.subcases, expectations, trial.relaxations):
         return [Finding(Verdict.NOT_RUN, f"case without power: {twin} would conform to all of it; mend the fixture")]
     findings = [
-        _of_subcase(trial, index, expectations, run.outcomes)
+        replace(
+            _of_subcase(trial, index, expectations, run.outcomes),
+            launches=sum(outcome.launches for outcome in run.outcomes[index :: len(trial.subcases)]),
+        )
         for index in range(min(len(trial.subcases), len(run.outcomes)))
     ]
     return [*findings, death] if death else findings
@@ -188,7 +191,9 @@ def _record(
     trial: Trial, kind: Kind, findings: Sequence[Finding], implementation: Implementation, seconds: float
 ) -> Record:
     case, panel = trial.case, trial.panel
-    replay = replay_command(case.id, implementation.target, implementation.executor, implementation.profile)
+    replay = replay_command(
+        case.id, implementation.target, implementation.executor, implementation.profile, implementation.checked
+    )
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
     telling = next(finding for finding in findings if finding.verdict is verdict)
@@ -222,4 +227,5 @@ def _record(
         message=message,
         output=output,
         difference=difference,
+        launches=sum(finding.launches for finding in findings),
     )

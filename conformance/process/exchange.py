@@ -17,6 +17,7 @@ from mlx_assay.conformance.process.protocol import (
     Argument,
     Call,
     Ended,
+    Found,
     PlainArgument,
     Raised,
     Request,
@@ -49,6 +50,7 @@ class Outcome:
 
     `raised` where it raised; else `type` is empty for an mx.array, of the given dtype and shape, whose content is
     `array` (None where it is larger than any right answer). `changed` are the positions of inputs that it changed.
+    `found` is what the checker says of its kernels, whatever the call came to; `launches` counts those it has run.
     """
 
     raised: Raised | None = None
@@ -57,6 +59,8 @@ class Outcome:
     shape: tuple[int, ...] = ()
     array: np.ndarray | None = None
     changed: tuple[int, ...] = ()
+    found: str = ""
+    launches: int = 0
 
 
 class Run:
@@ -121,18 +125,22 @@ class Run:
         reply = self.child.receive(self._deadline)
         if isinstance(reply, Ended) and reply.call == index:
             raise self.child.lost(Verdict(reply.verdict), legible(reply.message, TEXT_LIMIT))
-        if not isinstance(reply, Returned | Raised) or reply.call != index:
+        if not isinstance(reply, Returned | Raised | Found) or reply.call != index:
             raise self.child.foul(f"a reply out of turn where call {index} was due")
         call = self._calls[index]
         changed = self._changed(call)
+        if isinstance(reply, Found):
+            text = legible(reply.text, TEXT_LIMIT) or "?"
+            self.outcomes.append(Outcome(changed=changed, found=text, launches=reply.launches))
+            return
         if isinstance(reply, Raised):
-            self.outcomes.append(Outcome(raised=_bounded(reply), changed=changed))
+            self.outcomes.append(Outcome(raised=_bounded(reply), changed=changed, launches=reply.launches))
             return
         if len(reply.shape) > LARGEST_RANK:
             raise self.child.foul(f"an output of {len(reply.shape)} axes")
         array = self._array(reply, call) if reply.written else None
         kind, dtype = legible(reply.type, NAME_LIMIT), legible(reply.dtype, NAME_LIMIT)
-        self.outcomes.append(Outcome(None, kind, dtype, tuple(reply.shape), array, changed))
+        self.outcomes.append(Outcome(None, kind, dtype, tuple(reply.shape), array, changed, "", reply.launches))
 
     def _array(self, reply: Returned, call: Call) -> np.ndarray | None:
         """A copy of the output's bytes; None for a dtype that no contract has."""

@@ -20,6 +20,8 @@ from mlx_assay.conformance.process.seal import preload, seal
 from mlx_assay.conformance.verdict import Verdict
 
 _IMPORTABLE = "an importable module or module:object"
+SHARES = 4
+"""Of a case's limit, one is the longest that a checked run of a launch may take: a kernel that hangs is then found."""
 
 
 class ImplementationError(RuntimeError):
@@ -33,7 +35,8 @@ class Implementation:
     built-in kernels (adapters/target.py). The process starts when it is first needed, and anew after it died. `limit`
     is in seconds, for the import and for each case. `operations` are the names to look for, by default the contracts'.
     `profile` names the capture whose switches this process holds, for the command that replays a case. Into `record`, a
-    folder, a file a call is written that tells of its launches.
+    folder, a file a call is written that tells of its launches. `checked` is set before the first case: kernels run
+    under the checker, and what it finds is the case's error.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Implementation:
         self.limit = limit
         self.profile: str | None = None
         self.record = ""
+        self.checked = False
         self._looked_for = sorted(contracts() if operations is None else operations)
         self._child: Child | None = None
         self._operations: tuple[str, ...] = ()
@@ -86,7 +90,12 @@ class Implementation:
                 described["simd_sum"] = measured(name)
             self._environment = {
                 "name": self.target or "mlx_assay.impl",
-                "executor": {"name": name, "f32_denormals": _denormals(mx), **described},
+                "executor": {
+                    "name": name,
+                    "f32_denormals": _denormals(mx),
+                    **described,
+                    **({"checked": "yes"} if self.checked else {}),
+                },
                 "mlx": importlib.metadata.version("mlx"),
                 "device": str(mx.default_device()),
             }
@@ -151,7 +160,9 @@ class Implementation:
         fidelity = current().described()
         try:
             program = self._program(found, child.folder)
-            order = Start(found.module, self.executor, fidelity, path, self._looked_for, program, self.record)
+            seconds = self.limit / SHARES if self.checked else 0.0
+            places = (self._looked_for, program, self.record, seconds)
+            order = Start(found.module, self.executor, fidelity, path, *places)
             child.send(order, deadline)
             reply = child.receive(deadline)
         except Death as death:

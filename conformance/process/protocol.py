@@ -84,6 +84,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
     """The first message to the child: what to import, where its kernels run, and with which switches.
 
     `record` is a folder for a file a call that tells of its launches; empty for none.
+    `checked` is how long, in seconds, a run of a launch may take under the checker; 0: kernels run without it.
     """
 
     target: str | None
@@ -93,6 +94,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
     operations: list[str]
     program: ProgramStart | None = None
     record: str = ""
+    checked: float = 0.0
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forbid_unknown_fields=True):
@@ -121,13 +123,17 @@ class Refused(msgspec.Struct, frozen=True, tag_field="says", tag="refused", forb
 
 
 class Returned(msgspec.Struct, frozen=True, tag_field="says", tag="returned", forbid_unknown_fields=True):
-    """A call returned. `type` is empty for an mx.array; `written` says that its bytes lie in the arena."""
+    """A call returned. `type` is empty for an mx.array; `written` says that its bytes lie in the arena.
+
+    `launches` are those of kernels that ran under the checker.
+    """
 
     call: int
     type: str
     dtype: str
     shape: list[int]
     written: bool
+    launches: int = 0
 
 
 class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid_unknown_fields=True):
@@ -138,6 +144,15 @@ class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid
     type: str
     message: str
     traceback: str
+    launches: int = 0
+
+
+class Found(msgspec.Struct, frozen=True, tag_field="says", tag="found", forbid_unknown_fields=True):
+    """The checker found a fault in a kernel that the call launched, whatever the call came to; `text` tells of it."""
+
+    call: int
+    text: str
+    launches: int
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="says", tag="ended", forbid_unknown_fields=True):
@@ -149,7 +164,7 @@ class Ended(msgspec.Struct, frozen=True, tag_field="says", tag="ended", forbid_u
 
 
 Order = Start | Request | Leave
-Reply = Ready | Refused | Returned | Raised | Ended
+Reply = Ready | Refused | Returned | Raised | Found | Ended
 
 encode_line = msgspec.json.Encoder().encode_lines
 decode_order = msgspec.json.Decoder(Order, strict=True).decode

@@ -15,7 +15,9 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from mlx_assay.conformance.process.descendants import keep_orphans
 from mlx_assay.conformance.process.material import ChangedInput, Material
@@ -23,18 +25,23 @@ from mlx_assay.conformance.process.protocol import (
     LINE_LIMIT,
     TEXT_LIMIT,
     Call,
+    Found,
     Leave,
     Raised,
     Ready,
     Refused,
     Reply,
     Request,
+    Returned,
     Start,
     decode_order,
     line,
 )
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import choice, fidelity
+
+if TYPE_CHECKING:
+    from mlx_assay.conformance.process.inspection import Inspection
 
 BUILT_IN = "mlx_assay.impl"
 SMALLEST_MEMORY = 4 << 30
@@ -51,6 +58,7 @@ _class_name = type.__dict__["__name__"].__get__
 _read, _write, _line, _decode_order, _str, _type = os.read, os.write, line, decode_order, str, type
 _poison = executors.poison
 _schedule = choice.schedule
+_replace = msgspec.structs.replace
 
 
 class Channel:
@@ -100,6 +108,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             # In every thread that the implementation starts.
             fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
             stack.enter_context(choice.guarded())
+            inspection = _inspected(start, stack)
             subject = _program(start) if start.program else Subject(_functions(start), {})
         except BaseException as error:
             channel.send(Refused(_described(error)))
@@ -109,7 +118,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
 
             subject = subject._replace(functions=recorded(subject.functions, start.record))
         channel.send(Ready(sorted(subject.functions), subject.details))
-        _serve(channel, Material(arena, torch=start.program is None), subject)
+        _serve(channel, Material(arena, torch=start.program is None), subject, inspection)
 
 
 class Unstarted(Exception):
@@ -130,7 +139,20 @@ class Subject(NamedTuple):
     stop: Callable[[], object] = str
 
 
-def _serve(channel: Channel, material: Material, subject: Subject) -> None:
+def _inspected(start: Start, stack: contextlib.ExitStack) -> Inspection | None:
+    """Puts kernels under the checker from here on, those that the import makes included, where that is asked for."""
+    if not start.checked:
+        return None
+    from mlx_assay.conformance.process.inspection import Inspection
+    from mlx_assay.impl.executors.observation import listening, observed
+
+    inspection = Inspection(start.checked)
+    stack.enter_context(observed(inspection))
+    stack.enter_context(listening(inspection.defined))
+    return inspection
+
+
+def _serve(channel: Channel, material: Material, subject: Subject, inspection: Inspection | None) -> None:
     while (text := channel.receive()) is not None:
         request = _decode_order(text)
         if isinstance(request, Leave):
@@ -140,9 +162,22 @@ def _serve(channel: Channel, material: Material, subject: Subject) -> None:
         if not isinstance(request, Request):
             raise TypeError(f"Expected a request but got {_type(request)}")
         material.begin()
+        if inspection is not None:
+            inspection.begin()
         for index, call in enumerate(request.calls):
             subject.allow(call.capacity)
-            channel.send(_answer(index, call, request, material, subject))
+            reply = _answer(index, call, request, material, subject)
+            channel.send(reply if inspection is None else _inspect(reply, inspection))
+
+
+def _inspect(reply: Reply, inspection: Inspection) -> Reply:
+    """A fault of a kernel takes the place of what the call came to, be it right or what was expected."""
+    launches, text = inspection.take()
+    if not isinstance(reply, Returned | Raised):
+        return reply
+    if text:
+        return Found(reply.call, _encodable(text[:TEXT_LIMIT]), launches)
+    return _replace(reply, launches=launches)
 
 
 def _answer(index: int, call: Call, request: Request, material: Material, subject: Subject) -> Reply:

@@ -39,6 +39,10 @@ def closing(report: Report, path: Path | None) -> list[str]:
         lines.append(f"not asked (the implementation lacks them): {', '.join(report.selection.not_asked)}")
     if report.executor.name:
         lines.append(f"executor: {report.executor.name}; device: {report.environment.device or 'unknown'}")
+    if report.executor.details.get("checked") == "yes":
+        launches = sum(record.launches for record in report.cases)
+        cases = sum(record.launches > 0 for record in report.cases)
+        lines.append(f"checked: {launches:,} launches of kernels in {cases:,} cases")
     if not report.environment.graph_compiler:
         lines.append("not fused: MLX finds no g++ here, so compiled graphs ran operation by operation")
     if path:
@@ -69,6 +73,8 @@ def incomplete(report: Report) -> list[str]:
         reasons.append(f"oracles disagree on {totals.oracles_disagree}")
     if report.altered:
         reasons.append(f"files of the suite changed meanwhile: {', '.join(report.altered[:3])}")
+    if report.executor.details.get("checked") == "yes" and not any(record.launches for record in report.cases):
+        reasons.append("no kernel was launched under the checker")
     if any(record.missing for record in report.cases):
         reasons.append("an oracle is missing")
     return reasons

@@ -43,6 +43,16 @@ def checked_profile(file: str, executor: str | None) -> str:
         raise Refusal(str(error)) from error
 
 
+def checkable_executor(name: str | None) -> str:
+    """As `checked_executor`; Refusal for one whose kernels the checker cannot watch."""
+    from mlx_assay.impl import executors
+
+    meant = executors.current() if name is None else name
+    if meant in executors.NAMES and meant != "host":
+        raise Refusal(f"Expected the executor 'host' for the checker but got {meant!r}: add --executor host")
+    return checked_executor(name)
+
+
 def checked_executor(name: str | None) -> str:
     """The executor's name, this machine's own for None; Refusal for one that is unknown or cannot run here."""
     try:

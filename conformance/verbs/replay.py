@@ -17,7 +17,7 @@ from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES, outcome
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.selection import replayed
-from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, checked_profile, refusing
+from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import kind_of
 from mlx_assay.fixtures.tensor import Tensor
@@ -43,15 +43,17 @@ def replay(
     executor: str | None,
     limit: float,
     profile: str | None = None,
+    checked: bool = False,
     say: Say = print,
 ) -> int:
     """Runs the case whose id is `text`; returns the exit code of a run of this case alone."""
+    implementation = Implementation(target, executor, limit)
+    implementation.checked = checked
     if profile is None:
-        return _replayed(text, Implementation(target, executor, limit), say)
+        return _replayed(text, implementation, say)
     say(printable(checked_profile(profile, executor)))
     before = adopt(profile)
     try:
-        implementation = Implementation(target, executor, limit)
         implementation.profile = profile
         return _replayed(text, implementation, say)
     finally:
@@ -63,7 +65,7 @@ def _replayed(text: str, implementation: Implementation, say: Say) -> int:
         case = replayed(text)
     subcases = subcases_of(case)
     target = implementation.target
-    checked_executor(implementation.executor)
+    (checkable_executor if implementation.checked else checked_executor)(implementation.executor)
     contract = contracts().get(case.operation)
     if contract is None:
         raise Refusal(f"Expected an operation with a contract, {', '.join(contracts())}, but got {case.operation!r}")

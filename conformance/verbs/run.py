@@ -16,7 +16,7 @@ from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.verbs import engine
-from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, checked_profile, refusing
+from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 CLEAN = frozenset({0, 1})
@@ -68,7 +68,7 @@ def _prepare(options: Options) -> tuple[Selection, str]:
     with refusing():
         check_oracles(options.without)
         select(options.queries, options.tier, options.seed)
-        executor = checked_executor(options.executor)
+        executor = (checkable_executor if options.checked else checked_executor)(options.executor)
         return select(options.queries, options.tier, options.seed, _operations(options)), executor
 
 
