@@ -61,7 +61,7 @@ Value = TensorValue | FloatValue | IntegerValue | BooleanValue | TextValue | Non
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="cmd", tag="start", forbid_unknown_fields=True):
-    """The first message. `executor` is what the machine of this suite says of itself, on which contracts may depend."""
+    """The first message. `executor` is what this suite's machine says of itself, on which bits may depend."""
 
     protocol: Literal[1]
     executor: dict[str, str]
@@ -156,7 +156,9 @@ def schema() -> dict[str, Any]:
         [Order, Started, Answer], ref_template="#/$defs/{name}"
     )
     one = [{"required": [name]} for name in ("ok", "unsupported", "error", "plan")]
-    definitions["Answer"] |= {"oneOf": one, "dependentRequired": {"type": ["error"]}}
+    answered = definitions["Answer"]
+    answered |= {"oneOf": one, "dependentRequired": {"type": ["error"]}}
+    answered["properties"]["plan"] = {"type": "object", "description": "A launch plan, as plan.schema.json has it."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:mlx-assay:adapter:{VERSION}",

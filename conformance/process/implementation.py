@@ -19,6 +19,9 @@ from mlx_assay.conformance.process.protocol import ProgramStart, Ready, Refused,
 from mlx_assay.conformance.process.seal import preload, seal
 from mlx_assay.conformance.verdict import Verdict
 
+TOLD = ("name", "simd_sum", "f32_denormals", "f16_denormals", "contraction")
+"""What a program from outside is told of the executor: that on which bits may depend."""
+
 _IMPORTABLE = "an importable module or module:object"
 SHARES = 4
 """Of a case's limit, one is the longest that a checked run of a launch may take: a kernel that hangs is then found."""
@@ -189,7 +192,8 @@ class Implementation:
     def _program(self, found: Target, folder: str) -> ProgramStart | None:
         if not found.argv:
             return None
-        executor = {key: str(value) for key, value in self.environment["executor"].items()}
+        described = self.environment["executor"]
+        executor = {key: str(described[key]) for key in TOLD if key in described}
         known = contracts()
         parameters = {name: list(known[name].parameters) if name in known else [] for name in self._looked_for}
         return ProgramStart(list(found.argv), folder, executor, parameters)
