@@ -67,6 +67,16 @@ def test_the_gate_is_given_every_report_and_the_artefact(code: int, stage: Stage
     assert stage.outputs == {"verdict": VERDICTS[code], **(told if code == 0 else {})}
 
 
+@pytest.mark.parametrize(("names", "code"), [(["x.whl"], 0), ([], 2), (["x.whl", "y.whl"], 2)])
+def test_an_artifact_of_one_file_needs_no_name(names: list[str], code: int, stage: Stage) -> None:
+    folder = stage.folder / "artefact"
+    folder.mkdir()
+    for name in names:
+        (folder / name).touch()
+    assert gated(stage, 0, ARTEFACT=f"{folder}/") == code
+    assert stage.outputs.get("name") == ("x.whl" if code == 0 else None)
+
+
 def test_a_gate_without_a_report_is_incomplete(stage: Stage) -> None:
     stage.put("mlx-assay")
     done = stage.run(STEPS / "gate", POLICY="ci/gate.toml")
