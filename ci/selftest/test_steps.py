@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from standin import STEPS, VERDICTS, Stage, parsed
 
-COMMANDS = ("mlx-assay", "python", "python3", "sw_vers", "system_profiler", "sysctl", "uname", "git")
+from mlx_assay.impl.executors.cache import cache_directory
+
+COMMANDS = ("mlx-assay", "python", "python3", "sw_vers", "system_profiler", "sysctl", "uname", "git", "ruff", "pip")
 REQUIRED = {
     "LEG": "g16",
     "REPORT": "/r/g16.json",
@@ -26,7 +28,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def steps() -> list[Path]:
-    return sorted(STEPS.iterdir())
+    return [*sorted(STEPS.iterdir()), STEPS.parent / "check"]
 
 
 @pytest.mark.parametrize("step", [step for step in steps() if step.name != "seed"], ids=lambda step: step.name)
@@ -119,7 +121,8 @@ def test_validation_reaches_the_process_that_makes_the_device(step: str, validat
 
 def test_the_canary_runs_on_this_machine(stage: Stage) -> None:
     stage.put("python", f'exec "{sys.executable}" "$@"')
-    done = stage.run(STEPS / "canary", EXECUTOR="host", DEVICE_CLASS="host-*", VALIDATION="true")
+    cache = str(cache_directory())
+    done = stage.run(STEPS / "canary", EXECUTOR="host", DEVICE_CLASS="host-*", VALIDATION="true", MLX_ASSAY_CACHE=cache)
     assert done.returncode == 0, done
     assert "a planted stray store was seen" in done.stdout
     assert "8 rounds right" in done.stdout

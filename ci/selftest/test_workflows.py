@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -166,6 +167,51 @@ def test_inputs_are_declared_and_used(path: Path) -> None:
     used = set(re.findall(r"\binputs\.([a-z-]+)", text))
     assert used == set(declared)
     assert all(told["description"].endswith(".") for told in declared.values())
+
+
+def released() -> dict[str, Any]:
+    """The job that the docs show to a package that gates its release."""
+    text = (ROOT / "docs" / "release-gate.md").read_text()
+    found = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert found
+    loaded = yaml.safe_load(found[1])
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_the_docs_name_every_key_of_a_leg() -> None:
+    read_there = set(re.findall(r"matrix\.leg\.([a-z-]+)", (ROOT / ".github" / "workflows" / "gate.yml").read_text()))
+    table = (ROOT / "docs" / "release-gate.md").read_text().split("| a leg's key |")[1].split("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert {key for row in rows for key in re.findall(r"`([a-z-]+)`", row)} == read_there
+    (job,) = released().values()
+    legs = json.loads(job["with"]["legs"])
+    assert len(legs) == 2
+    assert all(set(leg) <= read_there and {"name", "runner"} <= set(leg) for leg in legs)
+    assert "matrix.leg.name" in (ROOT / ".github" / "workflows" / "gate.yml").read_text()
+
+
+def test_the_job_of_the_docs_calls_the_workflow_rightly(tmp_path: Path) -> None:
+    (job,) = released().values()
+    assert job.pop("needs") == "build"
+    job["uses"] = job["uses"].replace("OWNER/mlx-assay/", "./").removesuffix("@COMMIT")
+    caller = {"name": "Release", "on": {"push": {"tags": ["v*"]}}, "permissions": {}, "jobs": {"conformance": job}}
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    shutil.copy(ROOT / ".github" / "workflows" / "gate.yml", folder)
+    for wrong in ("", "polisy"):
+        if wrong:
+            job["with"][wrong] = job["with"].pop("policy")
+        (folder / "release.yml").write_text(yaml.safe_dump(caller, sort_keys=False))
+        done = subprocess.run([str(TOOLS / "actionlint")], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode == 0) is (not wrong), done.stdout + done.stderr
+    needed = {
+        f"{scope}: {access}"
+        for part in read(folder / "gate.yml")["jobs"].values()
+        for scope, access in part["permissions"].items()
+    }
+    assert {f"{scope}: {access}" for scope, access in job["permissions"].items()} == needed
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
