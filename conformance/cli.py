@@ -15,6 +15,7 @@ from mlx_assay.conformance.commands import (
     gating,
     judging,
     machinery,
+    mutating,
     references,
     releases,
     rendering,
@@ -25,7 +26,20 @@ from mlx_assay.conformance.reporting.outlet import patient
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
-COMMANDS = (judging, rendering, comparing, gating, checking, cases, references, sums, releases, capturing, machinery)
+COMMANDS = (
+    judging,
+    rendering,
+    comparing,
+    gating,
+    checking,
+    cases,
+    references,
+    sums,
+    releases,
+    capturing,
+    machinery,
+    mutating,
+)
 
 
 def parser() -> argparse.ArgumentParser:

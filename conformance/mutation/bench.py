@@ -1,0 +1,184 @@
+"""One worker of a campaign: a process of an implementation, on which mutants are judged one after another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mlx_assay.conformance.mutation import stage
+from mlx_assay.conformance.mutation.killers import checked_cases, killers
+from mlx_assay.conformance.mutation.memo import Memo
+from mlx_assay.conformance.mutation.mutant import Mutant
+from mlx_assay.conformance.mutation.playbill import Playbill
+from mlx_assay.conformance.mutation.sameness import Texts
+from mlx_assay.conformance.mutation.source import folder as kernels
+from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.verdict import INCOMPLETE
+from mlx_assay.fixtures.case import Case
+from mlx_assay.fixtures.kind import all_cases
+from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory
+
+TARGET = "mlx_assay.conformance.mutation.stage"
+FIRST = 24
+"""Cases that are tried before the compiler is asked whether anything changed."""
+
+UNCOMPILED, WATCHED = "does not compile on the host executor", "raised Found: "
+
+
+class CampaignError(RuntimeError):
+    """The suite cannot tell mutants from kernels: the kernels themselves do not conform here."""
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """What came of one mutant: outcome, who killed it (case, checker or compilation), or why it is equivalent."""
+
+    id: str
+    outcome: str
+    killed_by: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    cases: int = 0
+
+
+class Bench:
+    """Judges mutants on the cases of a tier, stopping at the first that kills."""
+
+    def __init__(self, shared: Path, limit: float, part: int = 0, most: int | None = None) -> None:
+        self.folder = folder = shared / f"part_{part}"
+        os.environ[stage.FOLDER] = str(folder)
+        os.environ.setdefault("MLX_ASSAY_MUTANTS_CACHE", str(cache_directory() / "mutants"))
+        os.environ[CACHE_VARIABLE] = os.environ["MLX_ASSAY_MUTANTS_CACHE"]
+        self._marks = shared / "sound"
+        for made in (folder, shared / stage.TEXTS, self._marks):
+            made.mkdir(parents=True, exist_ok=True)
+        self._implementation = Implementation(TARGET, "host", limit)
+        self._memo = Memo()
+        self._texts = Texts(shared / stage.TEXTS)
+        self._part = part
+        self._most = most
+        self._checking = False
+        self._playbill = Playbill(folder)
+        root = kernels()
+        self._files = {
+            str(path.relative_to(root)): path.read_text("utf-8")
+            for path in sorted(root.rglob("*"))
+            if path.suffix in (".py", ".metal")
+        }
+        self._copied(stage.ORIGINAL, None)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._implementation.close()
+
+    def rule(self, mutant: Mutant) -> Ruling:
+        """What comes of a mutant."""
+        began = time.perf_counter()
+        name = f"mutant_{mutant.id.rpartition('/')[2]}_{self._part}"
+        self._copied(name, mutant)
+        try:
+            outcome, by, reason, cases = self._tried(mutant, name)
+        finally:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        return Ruling(mutant.id, outcome, by, reason, round(time.perf_counter() - began, 3), cases)
+
+    def _copied(self, name: str, mutant: Mutant | None) -> None:
+        """The package of kernels under a name of its own, with one text changed."""
+        for path, text in self._files.items():
+            target = self.folder / name / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if mutant is not None and path == mutant.source.name:
+                text = mutant.text
+            target.write_text(text.replace(stage.PACKAGE, name), "utf-8")
+
+    def _tried(self, mutant: Mutant, name: str) -> tuple[str, str, str, int]:
+        first = [Case.parse(case_id) for case_id in killers(mutant.source.name)][:FIRST]
+        cases = quick(mutant.source.operations)[: self._most]
+        first = first or cases[:FIRST]
+        count = 0
+        for case in first:
+            count += 1
+            if by := self._killed(case, name):
+                return "killed", by, "", count
+        if mutant.same_code and (texts := self._same(mutant, cases)):
+            return "equivalent", "", SAME_CODE.format(texts=texts), count
+        known = {case.id for case in first}
+        for case in cases:
+            if case.id not in known:
+                count += 1
+                if by := self._killed(case, name):
+                    return "killed", by, "", count
+        with self._under_checker():
+            for case_id in checked_cases(mutant.source.operations):
+                count += 1
+                if by := self._killed(Case.parse(case_id), name):
+                    return "killed", by, "", count
+        return "survived", "", "", count
+
+    def _same(self, mutant: Mutant, cases: Sequence[Case]) -> int:
+        """Every text of the operations is known once every case has run on the kernels as they are."""
+        for case in cases if self._part % 2 == 0 else reversed(cases):
+            self._sound(case)
+        return self._texts.same(mutant)
+
+    def _killed(self, case: Case, name: str) -> str:
+        """Who kills a mutant on a case, empty where it conforms."""
+        self._sound(case)
+        record = self._judged(case, name)
+        if record.conforms:
+            return ""
+        if record.verdict in INCOMPLETE:
+            raise CampaignError(f"{case.id} cannot be judged: {record.message}")
+        if UNCOMPILED in record.message:
+            lines = record.message.partition(UNCOMPILED)[2].strip(":\n ").splitlines()
+            return f"compilation: {lines[0].strip() if lines else 'refused'}"
+        if WATCHED in record.message:
+            return f"checker: {record.message.partition(WATCHED)[2].splitlines()[0]}"
+        return f"checker: {case.id} {record.verdict}" if self._checking else case.id
+
+    def _judged(self, case: Case, name: str) -> Record:
+        self._playbill.write(name, self._checking)
+        return self._memo.judge(case, self._implementation)
+
+    def _sound(self, case: Case) -> None:
+        """A case kills only where the kernel as it is conforms to it; CampaignError: it does not."""
+        checking = "checked" if self._checking else "plain"
+        marker = self._marks / f"{case.digest:032x}-{checking}"
+        if marker.exists():
+            return
+        record = self._judged(case, stage.ORIGINAL)
+        if not record.conforms:
+            raise CampaignError(f"The kernel without a fault does not conform ({checking}): {record.message}")
+        marker.touch()
+
+    @contextlib.contextmanager
+    def _under_checker(self) -> Iterator[None]:
+        self._checking = True
+        try:
+            yield
+        finally:
+            self._checking = False
+
+
+SAME_CODE = "The compiler makes the same code of it in all {texts} texts that the cases launch."
+
+_quick: dict[tuple[str, ...], list[Case]] = {}
+
+
+def quick(operations: tuple[str, ...]) -> list[Case]:
+    """The quick tier's cases of operations: one of each kind and dtype, then a second of each, and so on."""
+    if operations not in _quick:
+        groups: dict[Any, list[Case]] = {}
+        for case in all_cases("quick"):
+            if case.operation in operations:
+                groups.setdefault(case.path, []).append(case)
+        turns = max(map(len, groups.values()), default=0)
+        _quick[operations] = [group[turn] for turn in range(turns) for group in groups.values() if turn < len(group)]
+    return _quick[operations]

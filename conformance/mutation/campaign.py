@@ -1,0 +1,113 @@
+"""A campaign: many mutants, judged by a few workers, each until its first kill."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+
+from mlx_assay.conformance.mutation.bench import Bench, CampaignError, Ruling
+from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants
+
+MEMORY = Path("/dev/shm")
+"""Where copies of a few kilobytes are written, a few thousand of them, where the system has it."""
+
+Watch = Callable[[Ruling, int, int], None]
+"""Told each ruling as it comes, with how many have come and how many are to come."""
+
+_bench: Bench | None = None
+
+
+def run(
+    mutants: Sequence[Mutant],
+    reasons: Mapping[str, str],
+    *,
+    limit: float,
+    workers: int,
+    watch: Watch = lambda *_: None,
+) -> tuple[list[Ruling], bool]:
+    """A ruling on each mutant, in their order, and whether none is missing.
+
+    Mutants with a reason are not run. Ctrl-C ends a campaign with what has been ruled until then.
+    CampaignError: the kernels themselves do not conform here, or a worker is gone.
+    """
+    rulings: dict[str, Ruling] = {}
+    for mutant in mutants:
+        if mutant.id in reasons:
+            rulings[mutant.id] = Ruling(mutant.id, "equivalent", reason=reasons[mutant.id])
+    pending = [mutant.id for mutant in mutants if mutant.id not in rulings]
+    try:
+        with _folder() as folder:
+            for ruling in _ruled(pending, folder, limit, workers):
+                rulings[ruling.id] = ruling
+                watch(ruling, len(rulings), len(mutants))
+    except KeyboardInterrupt:
+        pass
+    found = [rulings[mutant.id] for mutant in mutants if mutant.id in rulings]
+    return found, len(found) == len(mutants)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mlx-assay-mutants-", dir=MEMORY if MEMORY.is_dir() else None) as name:
+        yield Path(name)
+
+
+def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int) -> Iterator[Ruling]:
+    if workers < 2 or len(ids) < 2:
+        bench = Bench(folder, limit)
+        try:
+            for mutant_id in ids:
+                yield bench.rule(all_mutants()[mutant_id])
+        finally:
+            bench.close()
+        return
+    context = multiprocessing.get_context("spawn")
+    numbers = context.Queue()
+    for number in range(workers):
+        numbers.put(number)
+    pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(str(folder), limit, numbers))
+    waiting: set[Future[Ruling]] = {pool.submit(_rule, mutant_id) for mutant_id in ids}
+    try:
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except BrokenProcessPool:
+        raise CampaignError("A worker ended in the middle of its work: run the campaign again") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int]) -> None:
+    global _bench
+    # One thread a worker: pools of several on the same cores wait for each other.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for name in ("OMP_NUM_THREADS", "MLX_ASSAY_THREADS"):
+        os.environ.setdefault(name, "1")
+    _bench = Bench(Path(folder), limit, numbers.get())
+
+
+def _end_with_parent() -> None:
+    """A campaign that is killed leaves no worker behind."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _rule(mutant_id: str) -> Ruling:
+    assert _bench is not None
+    return _bench.rule(all_mutants()[mutant_id])
+
+
+def spent(began: float) -> float:
+    """Seconds since a moment of time.monotonic, for a report."""
+    return round(time.monotonic() - began, 1)

@@ -1,0 +1,123 @@
+"""The report of a campaign: what became of each mutant, the score, and why those that live may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from mlx_assay.conformance.mutation.bench import Ruling
+from mlx_assay.conformance.mutation.mutant import Mutant
+from mlx_assay.conformance.mutation.source import sources
+
+SCHEMA = "mlx-assay-mutants/1"
+KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One mutant. `place` is file:line:column; `killed_by` a case id, or begins with checker: or compilation:."""
+
+    id: str
+    operation: str
+    operator: str
+    place: str
+    outcome: str
+    killed_by: str
+
+
+class Campaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole campaign; `score` is killed of those that are not equivalent, null where there are none."""
+
+    schema: str = SCHEMA
+    mutants: list[Row]
+    selected: int
+    complete: bool
+    score: float | None
+    totals: dict[str, int]
+    seconds: float
+    workers: int
+    sources: dict[str, str]
+    reasons: dict[str, str] = {}
+    diffs: dict[str, str] = {}
+
+
+def campaign(
+    mutants: Sequence[Mutant], rulings: Sequence[Ruling], *, complete: bool, seconds: float, workers: int
+) -> Campaign:
+    """The report of rulings on mutants."""
+    known = {mutant.id: mutant for mutant in mutants}
+    rows = []
+    for ruling in rulings:
+        mutant = known[ruling.id]
+        rows.append(
+            Row(mutant.id, mutant.operation, mutant.operator, str(mutant.place), ruling.outcome, ruling.killed_by)
+        )
+    files = sorted({mutant.source.name for mutant in mutants})
+    return Campaign(
+        mutants=rows,
+        selected=len(mutants),
+        complete=complete,
+        score=score(rows),
+        totals=totals(rows),
+        seconds=seconds,
+        workers=workers,
+        sources={name: sources()[name].digest for name in files},
+        reasons={ruling.id: ruling.reason for ruling in rulings if ruling.reason},
+        diffs={ruling.id: known[ruling.id].diff for ruling in rulings if ruling.outcome == SURVIVED},
+    )
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """How many were killed by a case, the checker and compilation, are equivalent, and survived."""
+    by = Counter(row.killed_by.partition(":")[0] for row in rows if row.outcome == KILLED)
+    others = by["checker"] + by["compilation"]
+    outcomes = Counter(row.outcome for row in rows)
+    return {
+        "case": outcomes[KILLED] - others,
+        "checker": by["checker"],
+        "compilation": by["compilation"],
+        EQUIVALENT: outcomes[EQUIVALENT],
+        SURVIVED: outcomes[SURVIVED],
+    }
+
+
+def score(rows: Sequence[Row]) -> float | None:
+    """Killed of those that are not equivalent, in [0, 1]."""
+    judged = [row for row in rows if row.outcome != EQUIVALENT]
+    return sum(row.outcome == KILLED for row in judged) / len(judged) if judged else None
+
+
+def encode(report: Campaign) -> bytes:
+    """As JSON, one mutant after the other."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Campaign:
+    """ValueError: another schema, a mutant twice, an unknown outcome, or numbers that do not follow from the rows."""
+    try:
+        read = msgspec.json.decode(data, type=Campaign)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"Expected a campaign's report but got: {error}") from None
+    if read.schema != SCHEMA:
+        raise ValueError(f"Expected the schema {SCHEMA} but got {read.schema!r}")
+    if len({row.id for row in read.mutants}) != len(read.mutants):
+        raise ValueError("Expected each mutant once but one stands twice")
+    if unknown := {row.outcome for row in read.mutants} - {KILLED, EQUIVALENT, SURVIVED}:
+        raise ValueError(f"Expected outcomes killed, equivalent and survived but got {', '.join(sorted(unknown))}")
+    if read.totals != totals(read.mutants) or read.score != score(read.mutants):
+        raise ValueError("Expected totals and score that follow from the mutants but they do not")
+    if read.complete != (len(read.mutants) == read.selected):
+        raise ValueError(f"Expected {read.selected} mutants in a complete report but it holds {len(read.mutants)}")
+    return read
+
+
+def write(report: Campaign, path: Path) -> None:
+    """Writes a report as JSON."""
+    path.write_bytes(encode(report))
+
+
+def unmatched(reasons: Mapping[str, str], rows: Sequence[Row]) -> list[str]:
+    """Ids that have a written reason and were killed all the same."""
+    return [row.id for row in rows if row.id in reasons and row.outcome == KILLED]

@@ -1,0 +1,136 @@
+"""The verb `mutate`: faults are planted in the built-in kernels, and the suite is run against each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, table
+from mlx_assay.conformance.mutation.bench import CampaignError, Ruling
+from mlx_assay.conformance.mutation.catalogue import names
+from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants, chosen
+from mlx_assay.conformance.mutation.source import folder, sources
+from mlx_assay.conformance.options import output
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE
+
+Say = Callable[[str], object]
+TICK_SECONDS = 10.0
+
+
+def mutate(
+    operations: Sequence[str],
+    operators: Sequence[str],
+    *,
+    changed_since: str | None = None,
+    limit: float = 10.0,
+    workers: int = 2,
+    json: str | None = None,
+    learn: bool = False,
+    say: Say = print,
+) -> int:
+    """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
+    checked_executor("host")
+    target = _file(json)
+    mutants = _chosen(operations, operators, changed_since, say)
+    if not mutants:
+        return EXIT_CONFORMS
+    try:
+        reasons = equivalents.equivalents()
+        equivalents.check(reasons, all_mutants().keys())
+    except equivalents.StaleError as error:
+        raise Refusal(str(error)) from None
+    began = time.monotonic()
+    say(f"{len(mutants)} mutants, {workers} at a time")
+    try:
+        watch = _Progress().told
+        rulings, complete = campaign.run(mutants, reasons, limit=limit, workers=workers, watch=watch)
+    except CampaignError as error:
+        raise Refusal(str(error), EXIT_INCOMPLETE) from None
+    seconds = campaign.spent(began)
+    found = report.campaign(mutants, rulings, complete=complete, seconds=seconds, workers=workers)
+    for line in table.rendered(found):
+        say(line)
+    if target is not None:
+        report.write(found, target)
+    if learn:
+        _learn(mutants, rulings)
+    if not found.complete:
+        return EXIT_INCOMPLETE
+    return EXIT_DIFFERS if found.totals[report.SURVIVED] else EXIT_CONFORMS
+
+
+def _file(name: str | None) -> Path | None:
+    if name is None:
+        return None
+    try:
+        return output(name)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def _chosen(operations: Sequence[str], operators: Sequence[str], since: str | None, say: Say) -> list[Mutant]:
+    served = sorted({one for source in sources().values() for one in source.operations} & set(contracts()))
+    for name in operations:
+        if name not in served:
+            raise Refusal(f"Expected an operation, one of {', '.join(served)}, but got {name!r}")
+    for name in operators:
+        if name not in names():
+            raise Refusal(f"Expected an operator, one of {', '.join(names())}, but got {name!r}")
+    changed = None if since is None else changed_files(since)
+    if changed is not None:
+        say(f"changed since {since}: {', '.join(changed) or 'no text of a kernel'}")
+    found = chosen(operations, operators, changed)
+    if not found and since is None:
+        raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
+    return found
+
+
+def changed_files(since: str) -> list[str]:
+    """Texts of kernels that differ from those of a commit. Refusal: no git, no repository, no such commit."""
+    root = folder()
+    found = []
+    for name, source in sources().items():
+        command = ("git", "-C", str(root), "show", f"{since}:./{name}")
+        try:
+            shown = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise Refusal(f"Expected git for --changed-since but it cannot be run: {error}") from None
+        if shown.returncode and _unknown(root, since):
+            raise Refusal(f"Expected a commit of the repository of {root} but got {since!r}: {shown.stderr.strip()}")
+        if shown.returncode or shown.stdout != source.text:
+            found.append(name)
+    return found
+
+
+def _unknown(root: Path, since: str) -> bool:
+    command = ("git", "-C", str(root), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{since}^{{commit}}")
+    return subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def _learn(mutants: Sequence[Mutant], rulings: Sequence[Ruling]) -> None:
+    texts = {mutant.id: mutant.source.name for mutant in mutants}
+    cases = [
+        (texts[ruling.id], ruling.killed_by)
+        for ruling in rulings
+        if ruling.outcome == report.KILLED and not ruling.killed_by.startswith(("checker:", "compilation:"))
+    ]
+    killers.write(killers.learned(cases))
+
+
+class _Progress:
+    """A line on standard error for each survivor, and one every ten seconds."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def told(self, ruling: Ruling, done: int, total: int) -> None:
+        if ruling.outcome == report.SURVIVED:
+            print(f"survived: {ruling.id}", file=sys.stderr, flush=True)
+        if time.monotonic() - self._told > TICK_SECONDS:
+            self._told = time.monotonic()
+            print(f"{done} of {total} mutants", file=sys.stderr, flush=True)
