@@ -240,3 +240,11 @@ def test_the_newest_release_is_compared_with_the_pinned_one(newest: str, code: i
     else:
         assert parsed(stage.of("mlx-assay")[0])["words"] == ["0.32.4", "9.0.0"]
         assert (stage.folder / "summary").read_text() == "drift\n"
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_goldens_are_held_and_never_written(code: int, stage: Stage) -> None:
+    stage.put("mlx-assay", f"exit {code}")
+    assert stage.run(STEPS / "fixtures").returncode == code
+    (arguments,) = stage.of("mlx-assay")
+    assert parsed(arguments)["action"] == "check"
