@@ -80,6 +80,7 @@ def test_a_leg_asks_for_what_it_was_given(stage: Stage) -> None:
         "SEED": "20261130",
         "LIMIT": "90",
         "WORKERS": "2",
+        "CHECKED": "true",
         "WITHOUT": "torch-reference stock-metal",
         "QUERIES": "*/bfloat16/*\n\nnormalized_argmax/*?tag=nan",
     }
@@ -92,6 +93,7 @@ def test_a_leg_asks_for_what_it_was_given(stage: Stage) -> None:
     assert asked["tier"] == "full"
     assert asked["seed"] == 20261130
     assert asked["limit"] == 90
+    assert asked["checked"]
     assert asked["n"] == 2
     assert asked["without"] == ["torch-reference", "stock-metal"]
     assert asked["queries"] == ["*/bfloat16/*", "normalized_argmax/*?tag=nan"]
