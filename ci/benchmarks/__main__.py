@@ -22,6 +22,7 @@ NAMES = (
     "versions",
     "fixtures",
     "diff",
+    "gate",
     "report_rendering",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})

@@ -42,7 +42,7 @@ HARMLESS = re.compile(
     r"\$\.("
     r"run|started|seconds"
     r"|environment\.(python|platform|graph_compiler|device|packages\.(?!mlx$).+|oracles\.[a-z-]+\.(version|reason)|oracles\..*2)"
-    r"|implementation\.operations\.\d+"  # those of which there is no case
+    r"|implementation\.operations(\.\d+)?"  # those of which there is no case
     r"|executor\.details(\.[a-z_0-9]+)?"
     r"|contracts(\.trellis_fold(\..+)?)?"
     r"|cases\.\d+\.(seconds|subcases|replay|relaxations)"
@@ -54,7 +54,7 @@ HARMLESS = re.compile(
 PLAIN = msgspec.to_builtins(decode(json.dumps(SOUND).encode()))
 
 SETTINGS = settings(
-    max_examples=int(__import__("os").environ.get("N", 200)),
+    max_examples=200,
     derandomize=True,
     deadline=None,
     database=None,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg
-from mlx_assay.conformance.gating.reason import Reason, incomplete, some
-from mlx_assay.conformance.gating.suite import Suite, checked
+from mlx_assay.conformance.gating.reason import Reason, incomplete, named
+from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
 
@@ -48,38 +48,33 @@ def _selected(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         yield f"this suite selects nothing for what it asks: {printed(error)}", EDITED
         return
-    if list(selection.not_asked) != report.selection.not_asked:
+    if selection.not_asked != report.selection.not_asked:
         yield "the operations that it did not ask are not those that the implementation lacks", EDITED
-    expected = [case.id for case in selection.cases]
+    expected = selection.ids
     got = [record.id for record in report.cases]
     if expected == got:
         return
     wanted, there = set(expected), set(got)
     missing = [name for name in expected if name not in there]
-    beyond = [printed(name, 120) for name in got if name not in wanted]
+    beyond = [name for name in got if name not in wanted]
     if missing:
-        yield f"{len(missing)} cases of its selection are missing: {some(missing)}", "run them too"
+        yield f"{len(missing)} cases of its selection are missing: {named(missing)}", "run them too"
     if beyond:
-        yield f"{len(beyond)} cases are not of its selection: {some(beyond)}", EDITED
+        yield f"{len(beyond)} cases are not of its selection: {named(beyond)}", EDITED
     if not missing and not beyond:
         yield "its cases are not in the order of its selection", EDITED
 
 
 def _strange(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
     found: dict[str, list[str]] = {}
+    without = frozenset(report.selection.without)
     for record in report.cases:
-        if what := suite.strange(record, report.selection.without):
-            found.setdefault(what, []).append(printed(record.id, 120))
+        if what := suite.strange(record, without):
+            found.setdefault(what, []).append(record.id)
     for what, ids in found.items():
-        yield f"{len(ids)} cases with {what}: {some(ids)}" if what[0] in "ao" else f"{what}: {some(ids)}", EDITED
+        yield f"{len(ids)} cases with {what}: {named(ids)}" if what[0] in "ao" else f"{what}: {named(ids)}", EDITED
 
 
 def meant(records: Sequence[Record], text: str, suite: Suite, known_fixtures: bool) -> list[Record]:
     """The records that a query means."""
-    query = checked(text)
-    found = []
-    for record in records:
-        case = suite.case(record.id)
-        if case is not None and query.matches(case, suite.tags(record, known_fixtures)):
-            found.append(record)
-    return found
+    return [record for record in records if suite.means(text, record, known_fixtures)]

@@ -12,7 +12,7 @@ import msgspec
 
 from mlx_assay.conformance.gating import reason
 from mlx_assay.conformance.gating.audit import audit
-from mlx_assay.conformance.gating.coverage import covered
+from mlx_assay.conformance.gating.coverage import covered, known
 from mlx_assay.conformance.gating.gathering import Gathered, gather, leg_of
 from mlx_assay.conformance.gating.intake import Damaged, Taken, printed, take
 from mlx_assay.conformance.gating.presence import present
@@ -160,6 +160,8 @@ def _leg(
     reasons = list(leg_of(name, leg, parts))
     if reasons or not parts:
         return None, reasons
+    if known(parts[0].report, suite):
+        suite.prepare(parts[0].report)
     for part in parts:
         where = name if len(parts) == 1 else f"{name}, {printed(part.file)}"
         reasons += audit(part.report, where, suite)
@@ -197,25 +199,25 @@ def _row(
 
 
 def _groups(made: Judged) -> list[GroupRow]:
-    verdicts: dict[tuple[str, str], Counter[str]] = {}
-    counts: dict[str, Counter[tuple[str, str]]] = {"failing": Counter(), "waived": Counter(), "warned": Counter()}
-    for record in made.report.cases:
-        key = (record.operation, record.dtype)
-        verdicts.setdefault(key, Counter())[record.verdict.value] += 1
-        for name, ids in (("failing", made.failing), ("waived", made.waived), ("warned", made.warned)):
-            counts[name][key] += record.id in ids
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for (*key, verdict), count in Counter((one.operation, one.dtype, one.verdict) for one in made.report.cases).items():
+        found.setdefault((key[0], key[1]), Counter())[verdict.value] = count
+    counts = [
+        Counter((one.operation, one.dtype) for one in made.report.cases if one.id in ids) if ids else Counter()
+        for ids in (made.failing, made.waived, made.warned)
+    ]
     return [
         GroupRow(
             leg=made.name,
             operation=printed(key[0], 60),
             dtype=printed(key[1], 60),
-            cases=found.total(),
-            verdicts=dict(found),
-            waived=counts["waived"][key],
-            warned=counts["warned"][key],
-            failing=counts["failing"][key],
+            cases=verdicts.total(),
+            verdicts=dict(verdicts),
+            failing=counts[0][key],
+            waived=counts[1][key],
+            warned=counts[2][key],
         )
-        for key, found in sorted(verdicts.items())
+        for key, verdicts in sorted(found.items())
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.reporting.report import Outcome
 
 NAMED = 3
@@ -47,3 +48,8 @@ def some(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few of names that nobody vouches for, and how many more there are."""
+    return some([printed(name, 120) for name in names[:NAMED]] + list(names[NAMED:]))

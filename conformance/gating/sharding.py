@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from mlx_assay.conformance.gating.intake import Taken, printed
-from mlx_assay.conformance.gating.reason import Reason, incomplete, some
+from mlx_assay.conformance.gating.reason import Reason, incomplete, named, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Totals, outcome
@@ -33,7 +33,7 @@ def merged(parts: Sequence[Taken], where: str, suite: Suite) -> tuple[Report | N
     ids = [record.id for part in ordered for record in part.report.cases]
     first = _shard(ordered[0])
     if twice := [name for name, count in Counter(ids).items() if count > 1]:
-        return None, [incomplete(where, f"cases stand in two shards: {_named(twice)}", TOGETHER)]
+        return None, [incomplete(where, f"cases stand in two shards: {named(twice)}", TOGETHER)]
     if whole(ids) != first.whole:
         return None, [incomplete(where, "the shards do not hold the cases that the run was split into", TOGETHER)]
     return _joined([part.report for part in ordered], suite), []
@@ -43,7 +43,7 @@ def _apart(parts: Sequence[Taken]) -> Iterator[tuple[str, str]]:
     """What keeps shards from being one run."""
     alone = [part.file for part in parts if part.report.shard is None]
     if alone:
-        yield f"{_named(alone)}: not a shard, among shards", TOGETHER
+        yield f"{named(alone)}: not a shard, among shards", TOGETHER
         return
     first = min(parts, key=lambda part: _shard(part).index)
     count = _shard(first).count
@@ -110,7 +110,7 @@ def _in_order(reports: Sequence[Report], suite: Suite) -> list[Record]:
     """Cases in the order of the selection where this suite knows it, else shard by shard."""
     cases = [record for report in reports for record in report.cases]
     try:
-        order = {case.id: place for place, case in enumerate(suite.selected(reports[0]).cases)}
+        order = {case_id: place for place, case_id in enumerate(suite.selected(reports[0]).ids)}
     except ValueError:
         return cases
     return sorted(cases, key=lambda record: order.get(record.id, len(order)))
@@ -129,7 +129,3 @@ def _environment(reports: Sequence[Report]) -> Environment:
 def _shard(part: Taken) -> Shard:
     assert part.report.shard is not None
     return part.report.shard
-
-
-def _named(names: Sequence[str]) -> str:
-    return some([printed(name, 120) for name in names])

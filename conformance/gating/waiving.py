@@ -12,7 +12,7 @@ import msgspec
 from mlx_assay.conformance.gating.coverage import known, meant
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg, Need, Policy, Waiver
-from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, some
+from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
@@ -157,7 +157,7 @@ def failures(made: Judged) -> list[Reason]:
     return [
         differs(
             made.name,
-            f"{len(ids)} case{'s' if len(ids) > 1 else ''} {how}: {some([printed(one, 120) for one in ids])}",
+            f"{len(ids)} case{'s' if len(ids) > 1 else ''} {how}: {named(ids)}",
             printed(replays[ids[0]], 400),
         )
         for how, ids in found.items()

@@ -131,8 +131,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name
     @classmethod
     def of(cls, declared: int, records: Sequence[Record]) -> Totals:
         """Counts verdicts; a case that is declared but has no record is not executed."""
-        counts = Counter(record.verdict.value.replace("-", "_") for record in records)
-        return cls(declared=declared, executed=len(records), **counts)
+        counts = Counter(record.verdict for record in records)
+        named = {verdict.value.replace("-", "_"): count for verdict, count in counts.items()}
+        return cls(declared=declared, executed=len(records), **named)
 
     def verdicts(self) -> dict[Verdict, int]:
         """Counts by verdict, in the order of the enumeration, those of zero left out."""
