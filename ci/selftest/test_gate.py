@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from sound import COMMIT, FAILING, POLICY, QUERY, Gate, ids, report
+from sound import COMMIT, FAILING, POLICY, QUERY, Gate, document, ids, report
 
 from mlx_assay.conformance.gating import decision, policy
 from mlx_assay.conformance.reporting.report import Shard, Source
@@ -174,6 +174,17 @@ def test_shards_are_one_leg(gate: Gate) -> None:
     assert gate(*reversed(parts)) == EXIT_CONFORMS
     assert gate(parts[0]) == EXIT_INCOMPLETE
     assert "host: missing: shard 2 of 2" in gate.text
+
+
+def test_a_checked_leg_has_launches_under_the_checker(gate: Gate) -> None:
+    asked = POLICY + "checked = true\n"
+    told = document(report())
+    assert gate(told, policy=asked) == EXIT_INCOMPLETE
+    told["executor"]["details"]["checked"] = "yes"
+    assert gate(told, policy=asked) == EXIT_INCOMPLETE
+    assert "its kernels did not run under the checker (0 launches did)" in gate.text
+    told["cases"][0]["launches"] = 4
+    assert gate(told, policy=asked) == EXIT_CONFORMS, gate.text
 
 
 def test_what_is_written(gate: Gate) -> None:

@@ -136,6 +136,7 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     "no subcases": (put("cases", 0, "subcases", value=0), "with numbers that cannot be"),
     "negative subcases": (put("cases", 0, "subcases", value=-2), "with numbers that cannot be"),
     "huge subcases": (put("cases", 0, "subcases", value=2**70), "with numbers that cannot be"),
+    "negative launches": (put("cases", 0, "launches", value=-1), "with numbers that cannot be"),
     "negative seconds": (put("cases", 0, "seconds", value=-1.0), "with numbers that cannot be"),
     "huge seconds": (put("seconds", value=1e300), "expected seconds from 0"),
     "a null case": (put("cases", 0, value=None), r"Expected `object`, got `null`"),

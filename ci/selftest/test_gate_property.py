@@ -45,7 +45,7 @@ HARMLESS = re.compile(
     r"|implementation\.operations(\.\d+)?"  # those of which there is no case
     r"|executor\.details(\.[a-z_0-9]+)?"
     r"|contracts(\.trellis_fold(\..+)?)?"
-    r"|cases\.\d+\.(seconds|subcases|replay|relaxations)"
+    r"|cases\.\d+\.(seconds|subcases|launches|replay|relaxations)"
     r"|cases\.2\.(message|output|tensors|difference(\..+)?)"  # the waived case
     r")"
 )

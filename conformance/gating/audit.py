@@ -152,7 +152,8 @@ def _unjudged(record: Record, sound: set[str]) -> bool:
 
 def _numbers(record: Record) -> bool:
     least = 0 if record.verdict in UNJUDGED else 1
-    if not (_seconds(record.seconds) and least <= record.subcases < LARGEST_COUNT):
+    counts = least <= record.subcases < LARGEST_COUNT and 0 <= record.launches < LARGEST_COUNT
+    if not (counts and _seconds(record.seconds)):
         return False
     difference = record.difference
     if difference is None:

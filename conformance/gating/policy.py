@@ -45,7 +45,8 @@ class Leg(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     `device_class` are globs. `seed` is a number, or `any`, or `nonzero` for cases drawn afresh. `queries` are what the
     run was asked for, all of the tier where there are none. `cases` is the lowest number of cases, `least` that of the
     cases that a query means. `without` and `not_asked` are oracles that may have been left out and operations that the
-    implementation may lack. `packages` must be there, those `allowed` may, in these versions.
+    implementation may lack. `checked`: whether kernels must have run under the checker. `packages` must be there, those
+    `allowed` may, in these versions.
     """
 
     implementation: Text
@@ -58,6 +59,7 @@ class Leg(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     least: dict[Text, Count] = {}
     bits: bool = True
     required: bool = True
+    checked: bool = False
     age_hours: Hours | None = None
     without: list[Text] = []
     not_asked: list[Text] = []

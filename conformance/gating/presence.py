@@ -90,6 +90,9 @@ def _where(report: Report, leg: Leg) -> Iterator[tuple[str, str]]:
         yield f"expected device class {wanted} but got {printed(device, 60) or 'none'}", "run it on such a device"
     if report.executor.name != leg.executor:
         yield f"expected executor {leg.executor} but got {printed(report.executor.name, 60) or 'none'}", "run it there"
+    launches = sum(record.launches for record in report.cases)
+    if leg.checked and (report.executor.details.get("checked") != "yes" or launches < 1):
+        yield f"its kernels did not run under the checker ({launches} launches did)", "run it with --checked"
 
 
 def _asked(report: Report, leg: Leg) -> Iterator[tuple[str, str]]:
