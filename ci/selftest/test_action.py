@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from runner import ROOT, Runner
 from standin import Stage
 
 from mlx_assay.impl.executors.cache import cache_directory
 
-ROOT = Path(__file__).parents[2]
 QUERY = "argmax_given/bfloat16/ties/tile"
 POLICY = f"""
 schema = "urn:mlx-assay:policy:1"
@@ -30,77 +26,6 @@ without = ["stock-metal", "torch-reference"]
 cases = 4
 """
 SUBJECT = "import mlx.core as mx\n\n\ndef argmax_given(x, *_):\n    return mx.argmin(x, axis=-1)\n"
-PYTHON = f'case "$*" in "-m pip "*) exit 0 ;; *) exec "{sys.executable}" "$@" ;; esac'
-ASSAY = f'exec "{sys.executable}" -m mlx_assay.conformance.cli "$@"'
-
-
-Given = dict[str, str]
-Known = dict[str, dict[str, str]]
-"""What an action was given by input, and what its steps told by id and output."""
-
-
-class Runner:
-    """Runs an action's steps one by one, keeps what they tell each other, and counts what they would upload."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.kept: list[dict[str, str]] = []
-        inner = stage.folder / "inner"
-        stage.put("python", PYTHON, at=inner)
-        stage.put("mlx-assay", ASSAY, at=inner)
-        stage.put("python3", f'for last; do :; done; mkdir -p "$last/bin"; cp "{inner}"/* "$last/bin"')
-
-    def run(self, action: Path, **inputs: str) -> tuple[bool, dict[str, str]]:
-        """Whether every step passed, and the action's outputs."""
-        loaded = yaml.safe_load((action / "action.yml").read_text())
-        given = {name: told.get("default", "") for name, told in loaded["inputs"].items()} | inputs
-        assert set(given) == set(loaded["inputs"])
-        known: Known = {}
-        passed = True
-        for step in loaded["runs"]["steps"]:
-            condition = step.get("if")
-            if not (passed if condition is None else evaluated(condition, given, known, self.stage)):
-                continue
-            if "uses" in step:
-                self.kept.append({**filled(step.get("with", {}), given, known, self.stage), "uses": step["uses"]})
-                continue
-            passed &= self._body(action, step, given, known)
-        outputs = {name: told["value"] for name, told in loaded["outputs"].items()}
-        return passed, filled(outputs, given, known, self.stage)
-
-    def _body(
-        self, action: Path, step: dict[str, Any], given: dict[str, str], known: dict[str, dict[str, str]]
-    ) -> bool:
-        (self.stage.folder / "output").write_text("")
-        body = self.stage.folder / "body"
-        paths = (self.stage.folder / "path").read_text().split()
-        body.write_text("#!/bin/bash\nset -eo pipefail\n" + "".join(f'PATH="{p}:$PATH"\n' for p in paths) + step["run"])
-        body.chmod(0o755)
-        done = self.stage.run(
-            body, GITHUB_ACTION_PATH=str(action), **filled(step.get("env", {}), given, known, self.stage)
-        )
-        print(step["name"], done.stdout[-2000:], done.stderr[-2000:])
-        known[step.get("id", "")] = self.stage.outputs
-        return done.returncode == 0
-
-
-def evaluated(text: str, given: Given, known: Known, stage: Stage) -> Any:
-    """One of GitHub's expressions, of the few kinds that the actions have."""
-    inside = text.removeprefix("${{").removesuffix("}}").strip()
-    inside = re.sub(r"\bsteps\.(\w+)\.outputs\.(\w+)", r"known.get('\1', {}).get('\2', '')", inside)
-    inside = re.sub(r"\binputs\.([a-z-]+)", r"given['\1']", inside)
-    inside = (
-        inside.replace("runner.temp", "temp").replace("!cancelled()", "True").replace("&&", "and").replace("||", "or")
-    )
-    return eval(inside, {"__builtins__": {}}, {"known": known, "given": given, "temp": str(stage.temp)})
-
-
-def filled(values: dict[str, Any], given: Given, known: Known, stage: Stage) -> dict[str, str]:
-    """Values with their expressions filled in."""
-    return {
-        name: re.sub(r"\$\{\{.*?\}\}", lambda found: str(evaluated(found[0], given, known, stage)), str(value))
-        for name, value in values.items()
-    }
 
 
 def git(folder: Path, *words: str) -> str:
@@ -113,9 +38,7 @@ def test_a_leg_and_its_gate(implementation: str, tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"MLX_ASSAY_CACHE": str(cache_directory())})
     work = stage.folder / "work"
     (work / "gate.toml").write_text(POLICY.replace("IMPLEMENTATION", implementation))
-    (work / "subject.py").write_text(
-        "import mlx.core as mx\n\n\ndef argmax_given(x, *_):\n    return mx.argmin(x, axis=-1)\n"
-    )
+    (work / "subject.py").write_text(SUBJECT)
     (work / ".gitignore").write_text("__pycache__\n")
     git(work, "init", "--quiet")
     git(work, "add", ".")
