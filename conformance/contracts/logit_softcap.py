@@ -8,6 +8,7 @@ from importlib.metadata import version
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
+from mlx_assay.conformance.contracts import softcap_faults
 from mlx_assay.conformance.contracts.normalized_argmax import numbers_of
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
@@ -145,6 +146,8 @@ def _contract(operation: str, summary: str) -> Contract:
         relaxations=("nan-any",),
         prepare=_with_interval,
         explain=explain,
+        marks=softcap_faults.marks,
+        suspects=softcap_faults.suspects,
     )
 
 

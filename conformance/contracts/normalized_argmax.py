@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
+from mlx_assay.conformance.contracts import argmax_faults
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import denormal
@@ -180,6 +181,8 @@ CONTRACTS = [
         relaxations=(),
         prepare=_with_lse,
         explain=explain,
+        marks=argmax_faults.marks,
+        suspects=argmax_faults.suspects,
     ),
     Contract(
         operation="argmax_given",
@@ -198,5 +201,7 @@ CONTRACTS = [
         ),
         relaxations=(),
         explain=explain,
+        marks=argmax_faults.marks,
+        suspects=argmax_faults.suspects,
     ),
 ]

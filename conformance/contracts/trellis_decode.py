@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlx_assay.conformance.contract import EXECUTOR, Arguments, Contract, Reference, Rule
+from mlx_assay.conformance.contracts import trellis_faults
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.trellis_layout import Packed
@@ -110,6 +111,7 @@ CONTRACTS = [
                  "TypeError.", "this project"),
         ),
         explain=explain,
+        suspects=trellis_faults.decoded,
         expansion=16,
     ),
     Contract(
@@ -128,5 +130,6 @@ CONTRACTS = [
         ),
         relaxations=(),
         explain=explain_value,
+        suspects=trellis_faults.values,
     ),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.evidence import Evidence, distinct
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Axis:
     @cached_property
     def touched(self) -> np.ndarray:
         """The coordinates that have a differing place, rising, each once."""
-        return np.unique(self.x)
+        return distinct(self.x)
 
     @property
     def least(self) -> int:
@@ -57,7 +57,7 @@ def axes(evidence: Evidence) -> Iterator[Axis]:
     """Columns; of more than one row also rows, and places as they lie in memory."""
     places, columns, rows = evidence.places, evidence.columns, evidence.rows
     column, row = places % columns, places // columns
-    yield Axis(evidence.noun, column, columns, evidence.count, int(np.unique(row).size))
+    yield Axis(evidence.noun, column, columns, evidence.count, int(distinct(row).size))
     if rows > 1:
-        yield Axis("row", row, rows, evidence.count, int(np.unique(column).size))
+        yield Axis("row", row, rows, evidence.count, int(distinct(column).size))
         yield Axis("element", places, evidence.total, evidence.count, 1)

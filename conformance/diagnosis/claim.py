@@ -10,14 +10,16 @@ import numpy as np
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.record import Diagnosis
 
-CHANCE = 0.01
+CHANCE = 0.001
 """A claim is made where places strewn at random would give it less often than this."""
 SHARE = 0.25
+MOST = 0.9
 FEWEST = 4
 """A claim that does not hold everywhere is made where it holds at so many places, and at this share of them."""
 
 ORDER = (
     "suspect",
+    "order",
     "unwritten",
     "stale",
     "input",
@@ -65,6 +67,8 @@ ORDER = (
     "rows",
     "columns",
     "run",
+    "within-tail",
+    "within-tile",
     "one-place",
     "everywhere",
     "none",
@@ -74,6 +78,9 @@ ORDER = (
 
 PLACES = frozenset(ORDER[ORDER.index("tail") :])
 """Kinds that say where; the others say what."""
+
+MOVED = frozenset({"swapped-rows", "transposed", "reversed", "shifted"})
+"""Kinds that an output with a period of its own imitates: they hold nearly everywhere or not at all."""
 
 VAGUE = frozenset({"one-place", "everywhere", "none", "failed"})
 """Kinds that a line on a terminal can do without."""
@@ -95,7 +102,8 @@ class Claim:
     def worth(self, evidence: Evidence) -> bool:
         """Whether it holds everywhere, or at enough places."""
         covered = self.covers(evidence)
-        return covered == evidence.count or covered >= max(FEWEST, SHARE * evidence.count)
+        share = MOST if self.kind in MOVED else SHARE
+        return covered == evidence.count or covered >= max(FEWEST, share * evidence.count)
 
     def diagnosis(self, evidence: Evidence) -> Diagnosis:
         """As a report has it; a claim that does not hold everywhere says so."""

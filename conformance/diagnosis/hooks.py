@@ -8,6 +8,7 @@ import numpy as np
 
 from mlx_assay.conformance.diagnosis.claim import Claim, everywhere
 from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.judging.order import diagnose
 from mlx_assay.conformance.judging.ulp import encodings, is_nan
 
 HEAVY = 1 << 22
@@ -15,26 +16,32 @@ HEAVY = 1 << 22
 MOST = 0.9
 """Share of an output from which on a mark is nearly everything, and says nothing."""
 STRANGE = 0.1
-NAMED = 3
+NAMED = 4
 """Wrong answers that are named, at most."""
 
 
 def suspects(evidence: Evidence) -> Iterator[Claim]:
-    """Wrong answers that give what came: wholly, or else at differing places."""
+    """Wrong answers that give what came: the whole of it first, then at least half of what is wrong with them."""
     if evidence.suspects is None or _size(evidence) > HEAVY:
         return
+    partly: list[Claim] = []
     named = 0
     for name, make in evidence.suspects(evidence.arguments).items():
         made = np.asarray(make(), order="C")
-        if not evidence.comparable(made):
+        if named == NAMED or not evidence.comparable(made):
             continue
-        holds = _same(evidence.came, evidence.flat(made), evidence.floats)
-        whole = bool(_same(evidence.got.reshape(-1), made.reshape(-1), evidence.floats).all())
-        if whole or (holds.any() and evidence.telling[holds].any()):
-            yield Claim("suspect", f"as {name} would give", holds)
-            named += int(holds.all())
-        if named == NAMED:
-            return
+        here = same(evidence.came, evidence.flat(made), evidence.floats)
+        if not here.any():
+            continue
+        came, right, wrong = (array.reshape(-1) for array in (evidence.got, evidence.want, made))
+        hit = same(came, wrong, evidence.floats)
+        claim = Claim("suspect", f"as {name} would give", here)
+        if hit.all():
+            yield claim
+            named += 1
+        elif 2 * np.count_nonzero(here) >= np.count_nonzero(~same(wrong, right, evidence.floats)):
+            partly.append(claim)
+    yield from partly[: NAMED - named]
 
 
 def _size(evidence: Evidence) -> int:
@@ -42,10 +49,21 @@ def _size(evidence: Evidence) -> int:
     return max([evidence.total, *arrays])
 
 
-def _same(one: np.ndarray, other: np.ndarray, floats: bool) -> np.ndarray:
+def same(one: np.ndarray, other: np.ndarray, floats: bool) -> np.ndarray:
     """Equal in bits, or both NaN."""
     same = encodings(one) == encodings(other)
     return np.asarray(same | (is_nan(one) & is_nan(other))) if floats else np.asarray(same)
+
+
+def orders(evidence: Evidence) -> Iterator[Claim]:
+    """Known orders of addition that give every result, where the output is nothing but sums."""
+    if evidence.addends is None or _size(evidence) > HEAVY:
+        return
+    found = diagnose(np.ascontiguousarray(evidence.got).reshape(-1), *evidence.addends(evidence.arguments))
+    names = list(dict.fromkeys(candidate.name for candidate in found.matches))
+    if names:
+        text = f"another order of additions: {' or '.join(names[:2])}"
+        yield Claim("order", text, everywhere(evidence))
 
 
 def marks(evidence: Evidence) -> Iterator[Claim]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from mlx_assay.conformance.diagnosis.claim import PLACES, VAGUE, Claim, ranked
 from mlx_assay.conformance.diagnosis.copies import copies, unstable
-from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.evidence import Evidence, distinct
 from mlx_assay.conformance.diagnosis.grid import grid
 from mlx_assay.conformance.diagnosis.histogram import histogram
-from mlx_assay.conformance.diagnosis.hooks import marks, suspects
+from mlx_assay.conformance.diagnosis.hooks import marks, orders, suspects
 from mlx_assay.conformance.diagnosis.identities import identities
 from mlx_assay.conformance.diagnosis.places import where
 from mlx_assay.conformance.diagnosis.values import values
@@ -19,6 +19,7 @@ from mlx_assay.conformance.record import Diagnosis, Pattern
 
 FINDERS: tuple[Callable[[Evidence], Iterator[Claim]], ...] = (
     suspects,
+    orders,
     copies,
     unstable,
     identities,
@@ -55,7 +56,7 @@ def _diagnoses(evidence: Evidence) -> list[Diagnosis]:
             failed.append(_failed(find.__name__, error))
     found = _distinct(ranked(claims, evidence))
     if not found:
-        rows = np.unique(evidence.places // evidence.columns).size
+        rows = distinct(evidence.places // evidence.columns).size
         text = f"no pattern: {evidence.count} of {evidence.total} places"
         found.append(Diagnosis("none", f"{text}, in {rows} of {evidence.rows} rows" if evidence.rows > 1 else text, 0))
     return [*found[:TOLD], *failed]
@@ -82,4 +83,7 @@ def told(pattern: Pattern) -> str:
     best = clear[0]
     where = next((one for one in clear if one.kind in PLACES), None)
     parts = [best.text] if where is None or where is best else [best.text, where.text]
+    second = clear[1] if len(clear) > 1 else best
+    if best.kind == second.kind == "suspect" and best is not second and best.covers == second.covers:
+        parts[0] += f", or {second.text}"
     return f"  pattern: {' · '.join(parts)}"

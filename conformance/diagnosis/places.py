@@ -9,7 +9,7 @@ import numpy as np
 
 from mlx_assay.conformance.diagnosis.axis import Axis, axes
 from mlx_assay.conformance.diagnosis.claim import Claim, everywhere, unlikely
-from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.evidence import Evidence, distinct
 
 TILES = tuple(1 << power for power in range(3, 13))
 """Sizes of tiles, of threadgroups and of what a loop takes at once."""
@@ -19,6 +19,10 @@ PERIODS = (4, 8, 16, 32, 33, 64, 128, 256, 512, 1024)
 LIMITS = (8, 15, 16, 24, 31, 32)
 """Powers of two beyond which a counter, an index or a float's integer is too narrow."""
 FEW = 8
+MANY = 4
+"""Whole tiles that are listed, at most."""
+MOSTLY = 0.9
+"""Share of an axis from which on a part of it is nearly all."""
 RUN = 3
 """Neighbours that make a run."""
 
@@ -28,9 +32,13 @@ def where(evidence: Evidence) -> Iterator[Claim]:
     count, total = evidence.count, evidence.total
     if total < 2:
         return
+    told = False
     for axis in axes(evidence):
-        if axis.extent > 1 and axis.touched.size < axis.extent:
-            yield from _of(axis, evidence)
+        if (told and axis.noun == "element") or axis.touched.size == axis.extent:
+            continue
+        for claim in _of(axis, evidence):
+            told = True
+            yield claim
     if count == 1:
         yield Claim("one-place", f"one place of {total}", everywhere(evidence))
     elif count == total:
@@ -45,8 +53,7 @@ def _of(axis: Axis, evidence: Evidence) -> Iterator[Claim]:
         _edge(axis),
         _tail(axis, sizes),
         _tile(axis, sizes),
-        _stride(axis),
-        _lanes(axis),
+        _stride(axis) or _lanes(axis),
         _few(axis),
         _run(axis),
     ):
@@ -68,7 +75,7 @@ def _edge(axis: Axis) -> Found:
     """One line at the output's edge, such as the last column of several rows."""
     if axis.touched.size > 1 or axis.noun == "element" or axis.extent < 3 or axis.least not in (0, axis.extent - 1):
         return None
-    if not unlikely(1 / axis.extent, axis.count, 2) and not (axis.filled(1) and axis.width > 1):
+    if not unlikely(1 / axis.extent, axis.x.size, 2) and not (axis.filled(1) and axis.width >= 4):
         return None
     side = "first" if axis.least == 0 else "last"
     kind = f"{side}-{'row' if axis.noun == 'row' else 'column'}"
@@ -91,10 +98,13 @@ def _tail(axis: Axis, sizes: list[int]) -> Found:
     start = max(fitting)
     part = (axis.extent - start) / axis.extent
     full = axis.filled(axis.extent - start)
-    if part > 0.5 or not (unlikely(part, axis.count, len(sizes)) or (full and part < 0.1)):
+    if part > 0.5 or not (unlikely(part, axis.x.size, len(sizes)) or (full and part < 0.1)):
         return None
     what = axis.named(start, axis.extent - 1) if full else f"among {axis.named(start, axis.extent - 1)}"
-    return "tail", f"the tail: {what}, behind the last whole {starts[start]} of {axis.extent}"
+    return (
+        "tail" if full else "within-tail",
+        f"the tail: {what}, behind the last whole {starts[start]} of {axis.extent}",
+    )
 
 
 def _tile(axis: Axis, sizes: list[int]) -> Found:
@@ -102,16 +112,19 @@ def _tile(axis: Axis, sizes: list[int]) -> Found:
     for size in reversed(sizes):
         if axis.extent <= size:
             continue
-        tiles, total = np.unique(axis.touched // size), -(-axis.extent // size)
-        covered = sum(min(size, axis.extent - int(tile) * size) for tile in tiles[: axis.touched.size])
-        if tiles.size < total and axis.touched.size >= 0.95 * covered and axis.filled(covered) and axis.count >= 4:
+        tiles, total = distinct(axis.touched // size), -(-axis.extent // size)
+        covered = int(np.minimum(size, axis.extent - tiles * size).sum())
+        whole = axis.touched.size >= 0.95 * covered and axis.filled(covered) and axis.count >= 4
+        # Tiles up to the end, and tiles that come back, are told better as a place to start from, and as lanes.
+        open_ended = tiles.size > 1 and int(tiles[-1]) == total - 1 and int(tiles[-1] - tiles[0]) == tiles.size - 1
+        if whole and tiles.size < total and tiles.size <= MANY and not open_ended:
             word = "a whole tile" if tiles.size == 1 else "whole tiles"
             return "tile", f"{word} of {size} {axis.noun}s: {_listed(tiles)} of {total}{_span(axis, tiles, size)}"
     for size in sizes:
-        tiles, total = np.unique(axis.touched // size), -(-axis.extent // size)
-        if tiles.size == 1 and unlikely(size / axis.extent, axis.count, total * len(sizes)):
+        tiles, total = distinct(axis.touched // size), -(-axis.extent // size)
+        if tiles.size == 1 and unlikely(size / axis.extent, axis.x.size, total * len(sizes)):
             return (
-                "tile",
+                "within-tile",
                 f"within one tile of {size} {axis.noun}s: {int(tiles[0])} of {total}{_span(axis, tiles, size)}",
             )
     return None
@@ -133,7 +146,7 @@ def _stride(axis: Axis) -> Found:
     """Coordinates that are a step apart: one lane of each simdgroup, one parity, every n-th."""
     apart = np.diff(axis.touched)
     step = int(np.gcd.reduce(apart)) if apart.size else 0
-    if step < 2 or axis.touched.size < 3 or not unlikely(1 / step, axis.touched.size - 1, 8):
+    if step < 2 or axis.touched.size < 3 or not unlikely(1 / step, axis.touched.size - 1, 8 * step):
         return None
     first = axis.least
     if step == WORD:
@@ -152,9 +165,9 @@ def _lanes(axis: Axis) -> Found:
     """Some lanes of each period: the byte of a mask's word, half of a simdgroup, the last part of a tile."""
     best: tuple[float, int, np.ndarray] | None = None
     for period in PERIODS:
-        if axis.extent < 2 * period or np.unique(axis.touched // period).size < 3:
+        if axis.extent < 2 * period or distinct(axis.touched // period).size < 3:
             continue
-        lanes = np.unique(axis.touched % period)
+        lanes = distinct(axis.touched % period)
         if 1 < lanes.size <= period // 2:
             score = axis.touched.size * math.log(lanes.size / period) + _choices(period, int(lanes.size))
             if score < math.log(1e-3) and (best is None or score < 1.5 * best[0]):
@@ -163,7 +176,7 @@ def _lanes(axis: Axis) -> Found:
         return None
     _, period, lanes = best
     each = "simdgroup" if period == WORD else f"{period} {axis.noun}s"
-    if period == WORD and np.unique(lanes // 8).size == 1 and lanes.size > 2:
+    if period == WORD and distinct(lanes // 8).size == 1 and lanes.size > 2:
         byte = int(lanes[0]) // 8
         return "lane", f"byte {byte} of each word of 32: {axis.noun}s {8 * byte} to {8 * byte + 7} modulo 32"
     return "lane", f"lanes {_ranges(lanes)} of each {each}"
@@ -185,7 +198,7 @@ def _few(axis: Axis) -> Found:
     lines = int(axis.touched.size)
     if axis.noun == "element" or lines > min(FEW, axis.extent // 3):
         return None
-    if axis.count * math.log(lines / axis.extent) + _choices(axis.extent, lines) >= math.log(1e-3):
+    if axis.x.size * math.log(lines / axis.extent) + _choices(axis.extent, lines) >= math.log(1e-3):
         return None
     word = axis.noun if lines == 1 else f"{axis.noun}s"
     kind = "rows" if axis.noun == "row" else "columns"
@@ -198,11 +211,11 @@ def _run(axis: Axis) -> Found:
     power = next((power for power in LIMITS if first >> power == 1 and axis.extent > 1 << power), None)
     if power is not None and first - (1 << power) <= (axis.extent - (1 << power)) // 16:
         part = (axis.extent - (1 << power)) / axis.extent
-        if unlikely(part, axis.count, len(LIMITS)):
+        if part < MOSTLY and unlikely(part, axis.x.size, len(LIMITS)):
             return "beyond", f"from {axis.noun} {1 << power} on (2^{power})"
     if axis.touched.size != length or length < RUN or not axis.filled(length):
         return None
-    if not unlikely(length / axis.extent, axis.count, axis.extent):
+    if length >= MOSTLY * axis.extent or not unlikely(length / axis.extent, axis.x.size, axis.extent):
         return None
     if last == axis.extent - 1:
         return ("beyond" if first & (first - 1) == 0 else "run"), f"from {axis.noun} {first} on, of {axis.extent}"

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from mlx_assay.conformance.diagnosis.claim import Claim
-from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.evidence import Evidence, distinct
 from mlx_assay.conformance.diagnosis.histogram import signed
 from mlx_assay.conformance.judging.relaxation import signs
 from mlx_assay.conformance.judging.ulp import MANTISSA_BITS, infinity, is_denormal, is_nan, is_zero, magnitudes
@@ -33,7 +33,7 @@ def values(evidence: Evidence) -> Iterator[Claim]:
         yield from _scaled(evidence)
         yield from _narrow(evidence)
         yield from _rounded(evidence)
-    same = np.unique(bits)
+    same = distinct(bits)
     if same.size == 1 and evidence.count >= FEWEST_ALIKE and int(same[0]) != 0:
         width = 2 * bits.dtype.itemsize
         yield Claim("constant", f"one value everywhere, 0x{int(same[0]):0{width}x}", np.ones(bits.size, dtype=bool))
@@ -54,7 +54,7 @@ def words(evidence: Evidence) -> Iterator[Claim]:
     wrong = (octets != right).any(0)
     if size > 2 and evidence.count >= SEVERAL and wrong.sum() == 1:
         byte = int(np.flatnonzero(wrong)[0])
-        changed = np.unique(octets[:, byte] ^ right[:, byte]).size
+        changed = distinct(octets[:, byte] ^ right[:, byte]).size
         if changed >= FEWEST_ALIKE and byte:
             text = f"byte {byte} of each word alone is wrong, counted from the lowest"
             yield Claim("byte-lane", text, np.ones(bits.size, dtype=bool))
@@ -89,7 +89,7 @@ def _scaled(evidence: Evidence) -> Iterator[Claim]:
     got, want = (array.astype(np.float64) for array in (evidence.came, evidence.expected))
     usable = np.isfinite(got) & np.isfinite(want) & (want != 0) & (got != 0)
     usable &= ~is_denormal(evidence.came) & ~is_denormal(evidence.expected)
-    if np.count_nonzero(usable) < SEVERAL or np.unique(evidence.wanted[usable]).size < SEVERAL:
+    if np.count_nonzero(usable) < SEVERAL or distinct(evidence.wanted[usable]).size < SEVERAL:
         return
     ratio = np.divide(got, want, out=np.ones_like(got), where=usable)
     factor = float(np.median(ratio[usable]))

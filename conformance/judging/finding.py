@@ -90,7 +90,9 @@ class Judged:
         if comparison.rung is Verdict.SAME_BITS:
             return Finding(Verdict.SAME_BITS, subcase=self.subcase)
         why = "called again with the same input on other memory: unwritten, stale or unstable output"
-        evidence = self._evidence(comparison, second.array, first.array, 1)
+        evidence = replace(
+            self._evidence(comparison, second.array, first.array, 1), marks=None, suspects=None, addends=None
+        )
         return self._difference(comparison, evidence, why, "", "same-bits")
 
     def _result(self, outcome: Outcome, round_: int) -> Finding:
@@ -155,6 +157,7 @@ class Judged:
             arguments=self._prepared,
             marks=self.contract.marks,
             suspects=self.contract.suspects,
+            addends=self.contract.addends,
             poison=POISONS[round_],
             other=self.outcomes[other].array if other < len(self.outcomes) else None,
             other_poison=POISONS[1 - round_],
