@@ -96,6 +96,7 @@ def record(number: int, draw: random.Random, fails: bool) -> Record:
     operation = OPERATIONS[number % len(OPERATIONS)]
     dtype = list(DIGITS)[number // len(OPERATIONS) % len(DIGITS)]
     case_id = f"{operation}/{dtype}/kind-{number % 37}/oddity?rows={number % 9 + 1}&vocab={number}&seed=0"
+    replay = replay_command(case_id, "my_kernels")
     return Record(
         id=case_id,
         operation=operation,
@@ -109,8 +110,8 @@ def record(number: int, draw: random.Random, fails: bool) -> Record:
         missing=[],
         subcases=8,
         seconds=0.02,
-        replay=replay_command(case_id, "my_kernels"),
-        message=f"{operation}[{dtype} 64x4096] at [0, 17]: got 1 want 2\n  {replay_command(case_id)}" if fails else "",
+        replay=replay,
+        message=f"{operation}[{dtype} 64x4096] at [0, 17]: got 1 want 2\n  executor host · {replay}" if fails else "",
         difference=difference(dtype, draw) if fails else None,
         output="warning: something was printed\n" * 4 if fails else "",
         tensors=f"report.tensors/{number}.safetensors" if fails else "",

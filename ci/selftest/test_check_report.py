@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from sarif_schema import SARIF
 
 from mlx_assay.conformance.checking import report as reports
 from mlx_assay.conformance.checking import sarif
@@ -293,129 +294,6 @@ def test_a_wrong_word_is_refused(options: dict[str, Any], told: str) -> None:
 def test_pct_takes_the_seed() -> None:
     assert asked("x.py", seed=9).schedules == ["in-order", "reverse", "round-robin", "pct:9"]
     assert asked("x.py", schedules=["pct:3", "pct", "pct"], seed=4).schedules == ["pct:3", "pct:4"]
-
-
-MESSAGE = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
-LOCATION = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "integer", "minimum": -1},
-        "message": MESSAGE,
-        "logicalLocations": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"name": {"type": "string"}, "kind": {"const": "function"}}},
-        },
-        "physicalLocation": {
-            "type": "object",
-            "anyOf": [{"required": ["artifactLocation"]}],
-            "properties": {
-                "artifactLocation": {
-                    "type": "object",
-                    "properties": {
-                        "uri": {"type": "string", "pattern": r"^(file:///)?[\w./%~-]+$"},
-                        "uriBaseId": {"type": "string"},
-                    },
-                    "additionalProperties": False,
-                },
-                "region": {
-                    "type": "object",
-                    "properties": {
-                        **{
-                            name: {"type": "integer", "minimum": 1}
-                            for name in ("startLine", "startColumn", "endColumn")
-                        },
-                        "snippet": {"type": "object", "properties": {"text": {"type": "string"}}},
-                    },
-                    "additionalProperties": False,
-                },
-            },
-            "additionalProperties": False,
-        },
-    },
-    "additionalProperties": False,
-}
-RULE = {
-    "type": "object",
-    "required": ["id"],
-    "properties": {
-        "id": {"type": "string"},
-        "name": {"type": "string"},
-        "shortDescription": MESSAGE,
-        "fullDescription": MESSAGE,
-        "help": {**MESSAGE, "properties": {**MESSAGE["properties"], "markdown": {"type": "string"}}},  # type: ignore[dict-item]
-        "defaultConfiguration": {"properties": {"level": {"enum": ["none", "note", "warning", "error"]}}},
-    },
-    "additionalProperties": False,
-}
-RESULT = {
-    "type": "object",
-    "required": ["message"],
-    "properties": {
-        "ruleId": {"type": "string"},
-        "ruleIndex": {"type": "integer", "minimum": -1},
-        "level": {"enum": ["none", "note", "warning", "error"]},
-        "message": MESSAGE,
-        "locations": {"type": "array", "items": LOCATION},
-        "relatedLocations": {"type": "array", "items": LOCATION, "uniqueItems": True},
-        "occurrenceCount": {"type": "integer", "minimum": 1},
-        "properties": {"type": "object"},
-    },
-    "additionalProperties": False,
-}
-NOTIFICATION = {
-    "type": "object",
-    "required": ["message"],
-    "properties": {
-        "descriptor": {"type": "object", "required": ["id"]},
-        "level": {"enum": ["none", "note", "warning", "error"]},
-        "message": MESSAGE,
-        "locations": {"type": "array", "items": LOCATION},
-    },
-    "additionalProperties": False,
-}
-INVOCATION = {
-    "type": "object",
-    "required": ["executionSuccessful"],
-    "properties": {
-        "executionSuccessful": {"type": "boolean"},
-        "startTimeUtc": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"},
-        "arguments": {"type": "array", "items": {"type": "string"}},
-        "toolExecutionNotifications": {"type": "array", "items": NOTIFICATION, "uniqueItems": True},
-    },
-    "additionalProperties": False,
-}
-RUN = {
-    "type": "object",
-    "required": ["tool"],
-    "properties": {
-        "tool": {
-            "type": "object",
-            "required": ["driver"],
-            "properties": {
-                "driver": {
-                    "type": "object",
-                    "required": ["name"],
-                    "properties": {"rules": {"type": "array", "items": RULE, "uniqueItems": True}},
-                }
-            },
-        },
-        "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-        "invocations": {"type": "array", "items": INVOCATION},
-        "results": {"type": "array", "items": RESULT},
-    },
-    "additionalProperties": False,
-}
-SARIF = {
-    "type": "object",
-    "required": ["version", "runs"],
-    "properties": {
-        "$schema": {"type": "string"},
-        "version": {"const": "2.1.0"},
-        "runs": {"type": "array", "items": RUN},
-    },
-    "additionalProperties": False,
-}
-"""What SARIF's own schema says of the objects that are used here, each property by its name there."""
 
 
 def test_sarif_keeps_to_the_standards_schema() -> None:

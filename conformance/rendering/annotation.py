@@ -21,7 +21,7 @@ def annotated(report: Report) -> str:
     if left := len(overview.failing) - len(shown):
         lines.append(_command({"title": f"{left} more cases"}, "They do not conform either: see the report."))
     if not lines and report.verdict != "conforms":
-        lines.append(_command({"title": report.verdict}, " ".join([overview.sentence, *overview.notes])))
+        lines.append(_command({"title": report.verdict}, " ".join([overview.sentence, *overview.alarms])))
     return "".join(lines)
 
 

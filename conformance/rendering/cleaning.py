@@ -11,7 +11,16 @@ from mlx_assay.conformance.reporting.summary import printable
 
 PROSE = frozenset({"message", "output", "explanation", "text", "reason", "summary", "rules"})
 """Fields whose texts may have several lines; a line break in any other is shown as `\\x0a`."""
-LONGEST = {"output": 6000, "message": 4000, "explanation": 1000, "id": 600, "replay": 1200}
+LONGEST = {
+    "output": 6000,
+    "message": 4000,
+    "explanation": 1000,
+    "rules": 1000,
+    "id": 600,
+    "replay": 1200,
+    "operation": 100,
+    "dtype": 40,
+}
 OTHERWISE = 400
 GREATEST = 2**63
 """What no count reaches: numbers beyond it are refused, since their digits alone could fill a page."""

@@ -93,11 +93,11 @@ def _ordinal(number: int, layout: Format) -> int:
 
 
 def apart(got: Word, want: Word) -> str:
-    """`+3 ULP`, signed as got - want; `zeros of two signs` and `NaN` where no distance tells; else empty."""
+    """`+3 ULP`, signed as got - want; for NaN and for zeros of two signs a word; empty for integers."""
     if not got.groups or not want.groups or len(got.groups) == 1:
         return ""
     if got.ordinal is None or want.ordinal is None:
-        return "NaN"
+        return "no distance"
     distance = got.ordinal - want.ordinal
     return f"{distance:+,} ULP" if distance else "zeros of two signs" if got.text != want.text else ""
 

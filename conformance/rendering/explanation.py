@@ -30,13 +30,15 @@ class Explanation:
     """A case: its record, and of its difference the places, figures and sentences.
 
     `first` is the one sentence to read where there is room for no other; `rules` are numbers and texts of the
-    contract's rules that bear on the case; `dtype` is that of the output, empty where it is not known.
+    contract's rules that bear on the case, `promised` says whether the report holds all rules; `dtype` is that of the
+    output, empty where it is not known.
     """
 
     record: Record
     first: str
     size: str
     rules: list[tuple[str, str]]
+    promised: bool
     dtype: str
     places: list[Compared]
     diagnoses: list[Diagnosis]
@@ -54,6 +56,7 @@ class Explanation:
             _first(record),
             size(difference) if difference else "",
             _rules(record, contracts.get(record.operation)),
+            record.operation in contracts,
             dtype,
             _places(difference, dtype)[: detail.places] if difference else [],
             pattern.diagnoses[:MOST_DIAGNOSES] if pattern else [],

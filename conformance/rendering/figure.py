@@ -25,7 +25,7 @@ class Detail:
 
 
 FINE = Detail(places=8, bars=16, rows=32, columns=64)
-COARSE = Detail(places=2, bars=8, rows=16, columns=32)
+COARSE = Detail(places=2, bars=8, rows=8, columns=32)
 
 
 @dataclass(frozen=True)

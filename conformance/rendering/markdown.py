@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mlx_assay.conformance.record import Record
@@ -19,7 +20,10 @@ MOST_ROWS = 200
 RESERVE = 400
 """Bytes for the sentence that says what was left out."""
 MARKS = {"conforms": "✅", "differs": "❌", "incomplete": "⚠️"}
-STRUCTURE = frozenset("\\`*_{}[]()<>#+-!|~&@:/.=\"'$^")
+STRUCTURE = frozenset("\\`*_{}[]<>#!|~&@:$^")
+AT_FIRST = frozenset("-+=")
+"""Signs that are structure at the beginning of a line alone."""
+NUMBERED = re.compile(r"^(\d+)([.)])")
 UNLINKED = "&#8203;"
 """A space without width behind what GitHub would take for a mention or an issue."""
 
@@ -48,8 +52,10 @@ def markdown(report: Report, room: int = LARGEST) -> str:
 
 def _head(overview: Overview) -> Iterator[str]:
     report = overview.report
-    yield f"# {MARKS[report.verdict]} {report.verdict}\n\n{overview.sentence}\n\n"
-    yield "".join(f"> {prose(note)}\n>\n" for note in overview.notes) + "\n"
+    yield f"# {MARKS[report.verdict]} {report.verdict}\n\n{code(overview.subject)}. {overview.sentence}\n\n"
+    if overview.alarms:
+        yield "> [!WARNING]\n" + "".join(f"> {prose(alarm)}\n>\n" for alarm in overview.alarms) + "\n"
+    yield "".join(f"{prose(note)}\n\n" for note in overview.notes)
     heads = ["operation", "dtype", *(verdict.value for verdict in overview.verdicts), "conforms"]
     yield _row(heads) + _row(["---", "---", *("---:" for _ in overview.verdicts), "---"])
     for row in overview.rows[:MOST_ROWS]:
@@ -57,6 +63,9 @@ def _head(overview: Overview) -> Iterator[str]:
         yield _row([code(row.operation), code(row.dtype), *counts, "❌ no" if row.failing else "✅ yes"])
     if len(overview.rows) > MOST_ROWS:
         yield f"\n{len(overview.rows) - MOST_ROWS:,} more operations and dtypes stand in the report.\n"
+    if overview.common:
+        kinds = ", ".join(f"{count:,} {code(kind)}" for kind, count in overview.common[:50])
+        yield f"\nWhat the differences have in common: {kinds}\n"
     yield "\n" + " · ".join(f"{name} {code(value)}" for name, value in overview.facts) + "\n"
     yield "\n" + " · ".join(f"oracle {code(f'{one.name} {one.version}')} {one.state}" for one in overview.judges[:50])
     yield "\n"
@@ -96,17 +105,20 @@ def _case(record: Record, report: Report) -> str:
 
 
 def prose(text: str) -> str:
-    """Text as text: every sign that could be structure as a reference, which never is; no mention, no issue."""
+    """Text as text: every sign that could be structure as a reference, which never is; no link, mention or issue."""
+    return "<br>".join(_line(line) for line in text.split("\n"))
+
+
+def _line(text: str) -> str:
+    text = text.strip()
     made = []
     for place, sign in enumerate(text):
-        follows = text[place + 1 : place + 2]
-        if sign == "\n":
-            made.append("<br>")
-        elif sign in STRUCTURE:
-            made.append(f"&#{ord(sign)};" + (UNLINKED if sign in "@#" and follows.isalnum() else ""))
+        before, after = text[place - 1 : place].lower(), text[place + 1 : place + 2]
+        if sign in STRUCTURE or (sign in AT_FIRST and not place) or (sign == "." and before == "w"):
+            made.append(f"&#{ord(sign)};" + (UNLINKED if sign in "@#" and after.isalnum() else ""))
         else:
             made.append(sign)
-    return "".join(made)
+    return NUMBERED.sub(lambda found: f"{found[1]}&#{ord(found[2])};", "".join(made))
 
 
 def code(text: str) -> str:

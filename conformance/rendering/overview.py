@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.rendering.cleaning import visible
 from mlx_assay.conformance.reporting.report import Report, Totals, outcome
 from mlx_assay.conformance.reporting.summary import failing, incomplete
 from mlx_assay.conformance.verdict import Verdict
+
+LONGEST_LIST = 400
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Overview:
     rows: list[Row]
     judges: list[Judge]
     failing: list[Record]
+    alarms: list[str]
     notes: list[str]
 
     @classmethod
@@ -60,6 +64,7 @@ class Overview:
             rows,
             _judges(report),
             failing(report),
+            list(_alarms(report)),
             list(_notes(report)),
         )
 
@@ -80,6 +85,19 @@ class Overview:
     def facts(self) -> list[tuple[str, str]]:
         """What was judged, by what and where, as name and value; what is not known is left out."""
         return [(name, value) for name, value in _facts(self.report) if value]
+
+    @property
+    def subject(self) -> str:
+        """`greedy on the executor host, host-x86_64`: what the verdict is of."""
+        report = self.report
+        where = f" on the executor {report.executor.name}" if report.executor.name else ""
+        device = f", {report.environment.device_class}" if report.environment.device_class else ""
+        return f"{report.implementation.name or 'An implementation'}{where}{device}"
+
+    @property
+    def common(self) -> list[tuple[str, int]]:
+        """Kinds of the best diagnoses, and of how many failing cases each is, the most frequent first."""
+        return Counter(filter(None, map(kind, self.failing))).most_common()
 
     @property
     def varied(self) -> list[Record]:
@@ -105,6 +123,12 @@ class Overview:
         return groups
 
 
+def kind(record: Record) -> str:
+    """The kind of a case's best diagnosis; empty where it has none."""
+    pattern = record.difference.pattern if record.difference else None
+    return pattern.diagnoses[0].kind if pattern and pattern.diagnoses else ""
+
+
 def _rows(report: Report) -> list[Row]:
     counts: dict[tuple[str, str], Counter[Verdict]] = {}
     broken: Counter[tuple[str, str]] = Counter()
@@ -128,40 +152,63 @@ def _judges(report: Report) -> list[Judge]:
     return found
 
 
-def _notes(report: Report) -> Iterator[str]:
-    """Why a run is incomplete, what was left out, and where a report does not agree with itself."""
-    yield from (f"Incomplete: {reason}." for reason in incomplete(report))
-    if report.selection.without:
-        yield f"Left out on request: {', '.join(report.selection.without)}."
-    if report.selection.not_asked:
-        yield f"Not asked, since the implementation lacks them: {', '.join(report.selection.not_asked)}."
+def _alarms(report: Report) -> Iterator[str]:
+    """Why a run is incomplete, and where a report does not agree with itself."""
+    yield from (f"Incomplete: {visible(reason, 800)}." for reason in incomplete(report))
     told = outcome(report.totals.declared, report.cases, report.complete and not report.altered)
     if told != report.verdict:
         yield f"This report does not agree with itself: it says {report.verdict}, its cases say {told}."
     if Totals.of(report.totals.declared, report.cases) != report.totals:
         yield "This report does not agree with itself: its totals are not those of its cases."
-    repeated = len(report.cases) - len({record.id for record in report.cases})
-    if repeated:
+    if repeated := len(report.cases) - len({record.id for record in report.cases}):
         yield f"This report does not agree with itself: {repeated:,} cases stand in it more than once."
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """What was left out, on request or since it is not there."""
+    if report.selection.without:
+        yield f"Left out on request: {_listed(report.selection.without)}."
+    if report.selection.not_asked:
+        yield f"Not asked, since the implementation lacks them: {_listed(report.selection.not_asked)}."
+
+
+def _listed(names: list[str]) -> str:
+    return visible(", ".join(names), LONGEST_LIST)
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
     environment, details, commit = report.environment, report.executor.details, report.source.commit
     yield "implementation", report.implementation.name
     yield "executor", report.executor.name
-    yield "device", environment.device
     yield "device class", environment.device_class
+    yield "device", environment.device
     yield "compiler", details.get("compiler_version", "")
     yield "MLX", environment.packages.get("mlx", "")
-    yield "commit", commit and f"{commit}{', with changes' if report.source.dirty else ''}"
-    yield "leg", report.leg
+    yield "commit", commit and f"{commit[:12]}{', with changes' if report.source.dirty else ''}"
+    yield "leg", "" if report.leg == environment.device_class else report.leg
     if report.shard:
         yield "shard", f"{report.shard.index} of {report.shard.count}"
     yield "suite", f"mlx-assay {report.suite.version}" if report.suite else ""
-    yield "selection", ", ".join(report.selection.queries) or "all"
+    yield "selection", _listed(report.selection.queries) or "all"
     yield "tier and seed", f"{report.selection.tier}, {report.selection.seed}"
-    yield "platform", f"{environment.platform} ({environment.machine})"
-    yield "Python", environment.python
-    yield "started", report.started
+    yield "started", report.started.removesuffix("+00:00").replace("T", " ")
     yield "seconds", f"{report.seconds:,.1f}"
-    yield "run", report.run
+
+
+def details(report: Report) -> list[tuple[str, str]]:
+    """What else is known of the run, for those who look for it."""
+    environment, suite = report.environment, report.suite
+    told = [
+        ("run", report.run),
+        ("commit", report.source.commit),
+        ("Python", environment.python),
+        ("platform", environment.platform),
+        ("machine", environment.machine),
+        ("graph compiler", environment.graph_compiler),
+        ("suite: fixtures", suite.fixtures if suite else ""),
+        ("suite: judge", suite.judge if suite else ""),
+    ]
+    told += [(f"package {name}", value) for name, value in environment.packages.items()]
+    told += [(f"executor: {name}", value) for name, value in report.executor.details.items()]
+    told += [(f"implementation: {name}", value) for name, value in report.implementation.details.items()]
+    return [(name, value) for name, value in told if value]

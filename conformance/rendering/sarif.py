@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.explanation import Explanation
@@ -15,6 +16,7 @@ from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 
 MOST = 5_000
 """Results that GitHub keeps of a run."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 RULES = {
     Verdict.SAME_BITS: "The encodings are the same.",
     Verdict.SAME_VALUE: "Only encodings differ that a rule of the contract lets differ, and more is needed.",
@@ -41,13 +43,20 @@ def log(report: Report) -> Object:
     overview = Overview.of(report)
     results = [_result(record, report) for record in overview.failing[:MOST]]
     left = len(overview.failing) - len(results)
-    notes = [*overview.notes, *([f"{left} more cases that do not conform are left out."] if left else [])]
-    invocation = {
+    notes = [
+        *overview.alarms,
+        *overview.notes,
+        *([f"{left} more cases that do not conform are left out."] if left else []),
+    ]
+    invocation: Object = {
         "executionSuccessful": report.complete,
         "exitCode": report.exit_code,
-        "startTimeUtc": shared.utc(report.started),
-        "toolExecutionNotifications": [{"level": "warning", "message": {"text": note}} for note in notes],
+        "toolExecutionNotifications": [
+            {"level": "warning", "message": {"text": note}} for note in dict.fromkeys(notes)
+        ],
     }
+    if TIME.fullmatch(started := shared.utc(report.started)):
+        invocation["startTimeUtc"] = started
     rules = [_rule(verdict, text) for verdict, text in RULES.items()]
     version = report.environment.packages.get("mlx-assay", "unknown")
     return shared.log(version, rules, invocation, results, properties={"verdict": report.verdict})
@@ -78,7 +87,7 @@ def _result(record: Record, report: Report) -> Object:
         "ruleId": record.verdict.value,
         "ruleIndex": list(RULES).index(record.verdict),
         "level": _level(record.verdict),
-        "message": {"text": "\n".join(filter(None, told))},
+        "message": {"text": "\n".join(filter(None, told)) or record.verdict.value},
         "locations": [found],
         "partialFingerprints": {"caseId/v1": hashlib.sha256(record.id.encode()).hexdigest()},
         "properties": {

@@ -43,6 +43,9 @@ def lines(overview: Overview) -> Iterator[Text]:
         yield Text(f"{name:>16}  {value}")
     yield Text()
     yield from _table(overview)
+    if overview.common:
+        yield Text()
+        yield Text(f"differences: {', '.join(f'{count} {kind}' for kind, count in overview.common[:NAMED])}")
     for record in overview.varied[:IN_FULL]:
         yield Text()
         yield from case(record, report)
@@ -59,7 +62,9 @@ def lines(overview: Overview) -> Iterator[Text]:
         reason = f" ({judge.reason})" if judge.reason else ""
         yield Text(f"oracle {judge.name} {judge.version}: {judge.state}, {judge.cases:,} cases{reason}")
     for note in overview.notes:
-        yield Text(note, "yellow")
+        yield Text(note)
+    for alarm in overview.alarms:
+        yield Text(alarm, "bold yellow")
     verdict = Text(report.verdict, STYLES[report.verdict])
     yield verdict.append(f": {overview.sentence}", "default")
 
