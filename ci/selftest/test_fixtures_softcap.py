@@ -14,7 +14,7 @@ from mlx_assay.fixtures import caps, softcap, softcap_calls, softcap_sweeps, sof
 from mlx_assay.fixtures.capped import OPERATIONS, softcap_call
 from mlx_assay.fixtures.caps import Cap, cap_of, cap_text
 from mlx_assay.fixtures.case import Case, Subcase
-from mlx_assay.fixtures.encoding import bits_of, edges, is_denormal, is_nan, ordinals
+from mlx_assay.fixtures.encoding import FLOATS, bits_of, edges, is_denormal, is_nan, ordinals
 from mlx_assay.fixtures.kind import Kind, kinds
 from mlx_assay.fixtures.power import digest, free_passes
 from mlx_assay.fixtures.tensor import DTYPES, Tensor
@@ -134,7 +134,10 @@ def test_error_cases_name_what_must_be_raised(kind: Kind) -> None:
         assert subcases, case.id
         for subcase in subcases:
             assert set(subcase.raises) == {"TypeError", "ValueError"}
-            assert not isinstance(subcase.arguments["cap"], int | float)
+            cap, x = subcase.arguments["cap"], subcase.arguments["x"]
+            assert isinstance(x, Tensor)
+            number = isinstance(cap, int | float) and not isinstance(cap, bool)
+            assert not number or x.dtype not in FLOATS
 
 
 def holds(tag: str, x: np.ndarray, cap: np.ndarray) -> bool:

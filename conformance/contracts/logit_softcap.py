@@ -107,7 +107,11 @@ RULES = (
         "cap that is a denormal is left to the oracles on the same device.",
         "Metal Shading Language Specification, 7.5",
     ),
-    Rule(10, "x of size 0 and 0-d x are fine; a cap that is an array raises TypeError.", "this project"),
+    Rule(
+        10,
+        "x of size 0 and 0-d x are fine; a cap that is an array or no number, and x of integers, raise TypeError.",
+        "this project",
+    ),
     Rule(
         11,
         "A compiled graph has the float32 nearest to a cap's first 7 digits, so that rule 3 holds for caps alone that "

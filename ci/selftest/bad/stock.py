@@ -49,7 +49,7 @@ def words_of(bits: Any) -> mx.array:
 
 def checked(logits: mx.array) -> mx.array:
     """The logits, where they can be masked."""
-    if logits.dtype not in FLOATS or logits.size == 0:
+    if logits.dtype not in FLOATS or logits.size == 0 or logits.ndim == 0:
         raise ValueError(f"Expected floating-point logits with elements but got {logits.dtype} {logits.shape}")
     return logits
 
@@ -76,10 +76,17 @@ def number(cap: Any) -> float:
     return cap
 
 
+def floating(x: mx.array) -> mx.array:
+    """x, where it is of floats."""
+    if not mx.issubdtype(x.dtype, mx.floating):
+        raise TypeError(f"Expected floats but got {x.dtype}")
+    return x
+
+
 def logit_softcap(x: mx.array, cap: Any) -> mx.array:
     """tanh(x / cap) * cap in three operations."""
     number(cap)
-    return mx.tanh(x / cap) * cap
+    return mx.tanh(floating(x) / cap) * cap
 
 
 @cache
@@ -95,7 +102,7 @@ def _fused(cap: float, kind: type) -> Any:
 
 def compiled_logit_softcap(x: mx.array, cap: Any) -> mx.array:
     """tanh(x / cap) * cap as one compiled graph."""
-    return _fused(number(cap), type(cap))(x)
+    return _fused(number(cap), type(cap))(floating(x))
 
 
 def through_kernel(name: str, fault: str, header: str = "") -> Any:
