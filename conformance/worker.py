@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mlx_assay.conformance.capture.adoption import adopt
-from mlx_assay.conformance.contract import Contract, contracts
+from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
@@ -19,7 +19,8 @@ from mlx_assay.conformance.process.implementation import Implementation, Impleme
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.device import device_class
-from mlx_assay.conformance.reporting.report import ContractRecord, OracleState
+from mlx_assay.conformance.reporting.promise import promised
+from mlx_assay.conformance.reporting.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
 from mlx_assay.conformance.session import Worker
 from mlx_assay.fixtures.case import Case
@@ -90,15 +91,6 @@ def portrait(handle: Implementation, selection: Selection, without: Sequence[str
         oracles=oracles(operations, without),
         device_class=device_class({"name": name, **executor}),
         contracts={name: promised(contract) for name, contract in contracts().items() if name in operations},
-    )
-
-
-def promised(contract: Contract) -> ContractRecord:
-    """A contract in words."""
-    return ContractRecord(
-        summary=contract.summary,
-        rules={str(rule.number): rule.text for rule in contract.rules},
-        relaxations=list(contract.relaxations),
     )
 
 

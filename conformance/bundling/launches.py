@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import ml_dtypes
@@ -37,8 +38,11 @@ DOCUMENT = "launches.json"
 NUMPY: dict[str, np.dtype[np.generic]] = {
     **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     **{"bool": np.dtype(np.bool_), "float16": np.dtype(np.float16), "float32": np.dtype(np.float32)},
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    **{"bfloat16": np.dtype(ml_dtypes.bfloat16), "float64": np.dtype(np.float64)},
 }
+
+AnyDtype = Literal[DtypeName, "float64"]
+"""Those of Metal, and one that an argument may have which a contract refuses."""
 
 Place = Annotated[int, Meta(ge=0, lt=MOST_LAUNCHES)]
 Key = Annotated[str, Meta(max_length=500)]
@@ -50,12 +54,17 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Buffer(_Strict, frozen=True, kw_only=True):
-    """An array: the tensor with its bytes, row by row. `strides`, in elements, where the kernel saw it otherwise."""
+    """An array: the tensor with its bytes, row by row. `strides`, in elements, where the kernel saw it otherwise.
+
+    `made_by` names the launch, and the place among its outputs, that made an input's memory; null for what came from
+    elsewhere.
+    """
 
     tensor: Key
-    dtype: DtypeName
+    dtype: AnyDtype
     shape: Shape
     strides: Strides | None = None
+    made_by: tuple[Place, Annotated[int, Meta(ge=0, lt=MOST_BUFFERS)]] | None = None
 
 
 class Kernel(_Strict, frozen=True, kw_only=True):
@@ -114,7 +123,7 @@ def decode(data: bytes) -> tuple[Launches, Pool]:
 
 def check(launches: Launches, pool: Pool) -> None:
     """ValueError: a launch names a kernel or a tensor that is not there, or that does not fit it."""
-    for launch in launches.launches:
+    for index, launch in enumerate(launches.launches):
         if launch.kernel >= len(launches.kernels):
             raise ValueError(f"Expected a kernel, one of {len(launches.kernels)}, but got number {launch.kernel}")
         kernel = launches.kernels[launch.kernel]
@@ -126,5 +135,20 @@ def check(launches: Launches, pool: Pool) -> None:
             raise ValueError(f"Expected {named} inputs and outputs of {kernel.name!r} but got {given}")
         for buffer in (*launch.inputs, *launch.outputs):
             pool.array(buffer.tensor, NUMPY[buffer.dtype], buffer.shape)
+            if buffer.made_by is not None:
+                _check_maker(buffer, launches.launches[:index])
             if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):
                 raise ValueError(f"Expected {len(buffer.shape)} strides but got {buffer.strides}")
+
+
+def _check_maker(buffer: Buffer, earlier: list[Launch]) -> None:
+    launch, place = buffer.made_by or (0, 0)
+    if launch >= len(earlier) or place >= len(earlier[launch].outputs):
+        raise ValueError(f"Expected an output of one of {len(earlier)} earlier launches but got {buffer.made_by}")
+    made = earlier[launch].outputs[place]
+    if _size(made) != _size(buffer):
+        raise ValueError(f"Expected an output of {_size(buffer)} bytes but got {buffer.made_by} with {_size(made)}")
+
+
+def _size(buffer: Buffer) -> int:
+    return math.prod(buffer.shape) * NUMPY[buffer.dtype].itemsize

@@ -87,6 +87,7 @@ class Log:
     def encoded(self) -> bytes:
         """The file that tells of them; of none where one cannot be told of."""
         pool = Pool()
+        made: Made = {}
         try:
             if self._omitted:
                 raise Unrecorded(self._omitted)
@@ -94,7 +95,7 @@ class Log:
             launches = Launches(
                 kernels=[_kernel(definition) for definition in kernels],
                 launches=[
-                    _launch(index, kernels.index(definition), call, outputs, pool)
+                    _launch(index, kernels.index(definition), call, outputs, pool, made)
                     for index, (definition, call, outputs) in enumerate(self._heard)
                 ],
             )
@@ -120,13 +121,20 @@ def _kernel(definition: Definition) -> Kernel:
     )
 
 
-def _launch(index: int, kernel: int, call: Call, outputs: list[Any], pool: Pool) -> Launch:
+Made = dict[tuple[int, int], tuple[int, int]]
+"""From address and size of what a launch made to the launch and the place among its outputs."""
+
+
+def _launch(index: int, kernel: int, call: Call, outputs: list[Any], pool: Pool, made: Made) -> Launch:
     x, y, z = call.grid
     u, v, w = call.threadgroup
+    inputs = [_buffer(f"{index}/in-{place}", array, pool, made) for place, array in enumerate(call.inputs)]
+    given = [_buffer(f"{index}/out-{place}", array, pool, {}) for place, array in enumerate(outputs)]
+    made |= {_memory(array): (index, place) for place, array in enumerate(outputs) if array.size}
     return Launch(
         kernel=kernel,
-        inputs=[_buffer(f"{index}/in-{place}", array, pool) for place, array in enumerate(call.inputs)],
-        outputs=[_buffer(f"{index}/out-{place}", array, pool) for place, array in enumerate(outputs)],
+        inputs=inputs,
+        outputs=given,
         grid=(x, y, z),
         threadgroup=(u, v, w),
         template=[_template(name, value) for name, value in call.template],
@@ -148,15 +156,23 @@ def _name(dtype: mx.Dtype) -> str:
     return name
 
 
-def _buffer(name: str, array: mx.array, pool: Pool) -> Buffer:
+def _memory(array: mx.array) -> tuple[int, int]:
+    """The address and the bytes of an evaluated array, which the log keeps alive."""
+    return memory.layout(array)[0], array.nbytes
+
+
+def _buffer(name: str, array: mx.array, pool: Pool, made: Made) -> Buffer:
     dtype = _name(array.dtype)
     mx.eval(array)
     bits = np.array(array) if dtype == "bool" else np.array(array.view(_unsigned[array.dtype.size]))
+    strides = _strides(array)
     return Buffer(
         tensor=pool.add(name, bits.view(NUMPY[dtype])),
         dtype=dtype,  # type: ignore[arg-type]
         shape=list(array.shape),
-        strides=_strides(array),
+        strides=strides,
+        # Of a transposed output the order of elements would be lost.
+        made_by=made.get(_memory(array)) if made and strides is None else None,
     )
 
 

@@ -17,6 +17,7 @@ from mlx_assay.conformance.commands.grammar import (
 )
 from mlx_assay.conformance.verbs.refusal import Refusal
 
+BUNDLE = ".bundle"
 DEFAULT_REPORT = "mlx-assay-report.json"
 
 
@@ -56,6 +57,7 @@ def _add_run(verbs: Any) -> None:
         help="by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
     )
     run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
+    run.add_argument("--bundles", metavar="DIR", help="keep a bundle of each of the first failing cases there")
     run.set_defaults(call=_run)
 
 
@@ -65,9 +67,16 @@ def _add_replay(verbs: Any) -> None:
         "replay",
         "run one case again and show its inputs, each subcase, and both encodings where they differ",
         "examples:\n  mlx-assay replay 'normalized_argmax/bfloat16/ties/tile-edge?rows=3&vocab=1025&seed=7'\n"
-        f"  mlx-assay replay 'ID' --implementation my_kernels\n\n{EXITS}",
+        "  mlx-assay replay 'ID' --implementation my_kernels --bundle failing.bundle\n"
+        f"  mlx-assay replay --bundle failing.bundle --run-kernels\n\n{EXITS}",
     )
-    replay.add_argument("id", metavar="ID", help="a whole case id, as reports show it")
+    replay.add_argument("id", metavar="ID", nargs="?", help="a whole case id, as reports show it")
+    replay.add_argument("--bundle", metavar="FILE", help="keep the case in one file; without ID, judge that file again")
+    replay.add_argument(
+        "--run-kernels",
+        action="store_true",
+        help="run the kernels of a bundle on this CPU: their text is code of whoever made the bundle",
+    )
     add_judging(replay)
     add_checked(replay)
     replay.set_defaults(call=_replay)
@@ -104,12 +113,35 @@ def _run(arguments: argparse.Namespace) -> int:
         asked = _options(arguments)
     except ValueError as error:
         raise Refusal(str(error)) from error
-    return run(asked, arguments.n, arguments.junit)
+    return run(asked, arguments.n, arguments.junit, arguments.bundles)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    if arguments.id is None or (arguments.bundle is None and arguments.id.endswith(BUNDLE)):
+        return _judge_again(arguments)
+    if arguments.run_kernels:
+        raise Refusal("Expected --run-kernels with a bundle that is judged again but got a case")
+
+    from mlx_assay.conformance.verbs.bundle import make, place
     from mlx_assay.conformance.verbs.replay import replay
 
+    path = None if arguments.bundle is None else place(arguments.bundle)
     limit = arguments.limit or options.default_limit(arguments.checked)
     target, executor = arguments.implementation, arguments.executor
-    return replay(arguments.id, target, executor, limit, arguments.profile, arguments.checked)
+    code = replay(arguments.id, target, executor, limit, arguments.profile, arguments.checked)
+    if path is not None:
+        make(path, arguments.id, target, executor, limit, arguments.profile)
+    return code
+
+
+def _judge_again(arguments: argparse.Namespace) -> int:
+    file = arguments.bundle or arguments.id
+    if file is None:
+        raise Refusal("Expected a case id or --bundle FILE but got neither: mlx-assay replay --help shows examples")
+    for name in ("implementation", "executor", "profile", "checked"):
+        if getattr(arguments, name):
+            raise Refusal(f"Expected --{name} with a case that is run but got a bundle, which holds what came")
+
+    from mlx_assay.conformance.verbs.bundle import judge_again
+
+    return judge_again(file, arguments.run_kernels, arguments.limit or options.DEFAULT_LIMIT)

@@ -15,7 +15,7 @@ from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
-from mlx_assay.conformance.verbs import engine
+from mlx_assay.conformance.verbs import bundle, engine
 from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -23,11 +23,15 @@ CLEAN = frozenset({0, 1})
 """pytest's statuses of a run that came to its end: all passed, some failed."""
 
 
-def run(options: Options, count: int | None, junit: str | None) -> int:
-    """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one."""
+def run(options: Options, count: int | None, junit: str | None, bundles: str | None = None) -> int:
+    """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one.
+
+    In the folder `bundles` the first failing cases are kept.
+    """
     if options.report is None:
         raise Refusal("Expected a file for the report")
     _check_outputs(options.report, junit)
+    kept = None if bundles is None else bundle.folder(bundles)
     try:
         selection, executor = _prepare(options)
         told = "" if options.profile is None else checked_profile(options.profile, options.executor)
@@ -45,6 +49,8 @@ def run(options: Options, count: int | None, junit: str | None) -> int:
     chosen = engine.workers(executor, len(selection.cases)) if count is None else count
     status = engine.run(options, chosen, junit, show)
     report = _read(Path(options.report))
+    if kept is not None:
+        bundle.make_all(report.cases, options, kept, show.say)
     for line in closing(report, Path(options.report).absolute()):
         show.say(line)
     stream.flush()
