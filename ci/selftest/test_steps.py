@@ -137,6 +137,14 @@ def test_the_canary_holds_the_device_to_its_class(stage: Stage) -> None:
     assert call == [str(STEPS.parent / "canary.py"), "--executor", "metal", "--device-class", "g16"]
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_canary_that_fails_is_told_where_people_look(code: int, stage: Stage) -> None:
+    stage.put("python", f"exit {code}")
+    done = stage.run(STEPS / "canary")
+    assert done.returncode == code
+    assert ("::error title=canary::incomplete" in done.stdout) is (code == 3)
+
+
 def test_the_seed_is_the_day_or_the_one_that_is_repeated(stage: Stage) -> None:
     before = datetime.now(UTC).strftime("%Y%m%d")
     assert stage.run(STEPS / "seed").returncode == 0
