@@ -60,6 +60,7 @@ def test_a_leg_and_its_gate(implementation: str, tmp_path: Path) -> None:
     assert upload["name"] == "report-host"
     reports = Path(upload["path"])
     assert {"host.json", "host.html", "host.xml", "machine.txt"} <= {path.name for path in reports.iterdir()}
+    assert (list((reports / "bundles").iterdir()) == []) is sound
     assert json.loads(Path(told["report"]).read_text())["source"] == {"commit": commit, "dirty": False}
     assert (stage.folder / "summary").read_text().splitlines()[0].endswith("conforms" if sound else "differs")
 

@@ -94,6 +94,7 @@ def test_a_leg_asks_for_what_it_was_given(stage: Stage) -> None:
     assert asked["seed"] == 20261130
     assert asked["limit"] == 90
     assert asked["checked"]
+    assert asked["bundles"] == str(stage.temp / "mlx-assay" / "reports" / "bundles")
     assert asked["n"] == 2
     assert asked["without"] == ["torch-reference", "stock-metal"]
     assert asked["queries"] == ["*/bfloat16/*", "normalized_argmax/*?tag=nan"]
