@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from mlx_assay.conformance.commands import (
+    adapters,
     capturing,
     cases,
     checking,
@@ -28,6 +29,7 @@ from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 COMMANDS = (
     judging,
+    adapters,
     rendering,
     comparing,
     gating,

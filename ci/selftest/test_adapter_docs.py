@@ -16,6 +16,7 @@ import pytest
 from mlx_assay.conformance.adapters import channel, protocol, target
 from mlx_assay.conformance.adapters.program import Program, Told
 from mlx_assay.conformance.process.implementation import TOLD
+from mlx_assay.conformance.verbs.adapter import STEPS
 from mlx_assay.fixtures.codec import NAMES
 from mlx_assay.fixtures.kind import kinds
 
@@ -131,6 +132,11 @@ def test_the_page_names_what_the_code_holds() -> None:
         field.encode_name for struct in (protocol.Started, protocol.Answer) for field in msgspec.structs.fields(struct)
     ]
     assert [name for name in fields if f"`{name}" not in PAGE and f'"{name}"' not in PAGE] == []
+
+
+def test_the_page_names_every_step_of_the_check() -> None:
+    table = PAGE.partition("| step | looks at |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| ([a-z ]+) \|", table, re.M) == [name for name, *_ in STEPS]
 
 
 def test_contracts_expect_no_error_that_the_protocol_cannot_tell() -> None:

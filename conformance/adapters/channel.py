@@ -17,6 +17,7 @@ from typing import Literal
 
 from mlx_assay.conformance.adapters.protocol import LINE_LIMIT
 from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.process.descendants import kill_all
 
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Variables that a program gets beside those of its own folder: what finds runtimes and caches, and no secrets."""
@@ -27,7 +28,7 @@ LINE_SHOWN = 200
 LIVENESS_SECONDS = 0.1
 """How often a silent program is looked at: its pipe may be held open by what it started."""
 
-EXIT_SECONDS = 1.0
+EXIT_SECONDS = 2.0
 """How long a program has to end by itself, after `stop` or once it has closed its pipe."""
 
 FILE_LIMIT = 1 << 32
@@ -61,9 +62,10 @@ class Channel:
     def __init__(self, argv: Sequence[str], folder: str, *, alone: bool = False, errors: int | None = None) -> None:
         self._buffer = bytearray()
         self._alone = alone
+        self._ended = False
         try:
             self._process = subprocess.Popen(
-                [_found(argv[0]), *argv[1:]],
+                [found(argv[0]) or argv[0], *argv[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -122,8 +124,14 @@ class Channel:
             line = bytes(self._buffer).partition(b"\n")[0]
             raise Broken("error", f"Expected one line an order on standard output but got {shown(line)} too")
 
-    def end(self, farewell: bytes = b"") -> bool:
-        """Says farewell, waits for the program to end, kills it if it does not; whether it ended by itself."""
+    def end(self, farewell: bytes = b"", *, patient: bool = False) -> bool:
+        """Says farewell, waits for the program to end, kills it if it does not; whether it ended by itself.
+
+        Without a farewell it waits only if `patient`. A second call does nothing.
+        """
+        if self._ended:
+            return False
+        self._ended = True
         with contextlib.suppress(BrokenPipeError):
             if farewell:
                 os.write(self._orders, farewell + b"\n")
@@ -131,9 +139,10 @@ class Channel:
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        obeyed = bool(farewell) and self._exits()
+        obeyed = (bool(farewell) or patient) and self._exits()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._alone:
+                kill_all(self._process.pid)
                 os.killpg(self._process.pid, signal.SIGKILL)
             elif not obeyed:
                 self._process.kill()
@@ -182,9 +191,9 @@ def environment(folder: str, given: Mapping[str, str] = os.environ) -> dict[str,
     )
 
 
-def _found(name: str) -> str:
-    """The program by PATH, as a shell finds it; the name itself where there is none, for the system to say so."""
-    return shutil.which(name) or name
+def found(name: str) -> str | None:
+    """The program by PATH, as a shell finds it."""
+    return shutil.which(name)
 
 
 def _limits() -> Callable[[], None]:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from mlx_assay.conformance.adapters import plan, protocol
+from mlx_assay.conformance.adapters.answer import answer, output
 from mlx_assay.conformance.adapters.channel import Broken, Channel, shown
 from mlx_assay.conformance.adapters.folder import Folder, NoOutput
 from mlx_assay.conformance.judging.failure import legible
@@ -20,9 +21,6 @@ from mlx_assay.fixtures.tensor import DTYPES
 
 TEXT_LIMIT = 4000
 """Characters of what a program says of a call that are kept."""
-
-HEADER_ROOM = 1 << 14
-"""Bytes of an output's file beside its data."""
 
 _unsigned = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
@@ -107,48 +105,41 @@ class Program:
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> mx.array:
         self._seq += 1
-        given, output = f"in-{self._seq}.safetensors", f"out-{self._seq}.safetensors"
+        given, made = f"in-{self._seq}.safetensors", f"out-{self._seq}.safetensors"
         tensors = {name: array for name, value in arguments.items() if (array := plain_array(value)) is not None}
         values = {
             name: protocol.TensorValue() if name in tensors else protocol.value(value)
             for name, value in arguments.items()
         }
         self._folder.write(given, codec.encode(tensors, {}))
-        self._folder.discard(output)
-        paths = self._folder.place(given), self._folder.place(output)
+        self._folder.discard(made)
+        paths = self._folder.place(given), self._folder.place(made)
         try:
-            answer = self._answer(protocol.Run(self._seq, operation, values, *paths))
-            return self._result(answer, output, arguments)
+            told = self._answer(protocol.Run(self._seq, operation, values, *paths))
+            return self._result(told, made, arguments)
         finally:
             self._folder.discard(given)
-            self._folder.discard(output)
+            self._folder.discard(made)
 
     def _answer(self, order: protocol.Run) -> protocol.Answer:
         self._channel.send(protocol.encode(order))
-        line = self._channel.receive()
-        try:
-            answer = protocol.decode_answer(line)
-        except (ValueError, RecursionError) as error:
-            raise Broken("error", f"Expected the answer to `run` but got {shown(line)}: {error}") from None
-        if answer.seq != order.seq:
-            raise Broken("error", f"Expected the answer to seq {order.seq} but got one to seq {answer.seq}")
+        told = answer(self._channel.receive())
+        if told.seq != order.seq:
+            raise Broken("error", f"Expected the answer to seq {order.seq} but got one to seq {told.seq}")
         self._channel.quiet()
-        return answer
+        return told
 
-    def _result(self, answer: protocol.Answer, output: str, arguments: dict[str, Any]) -> mx.array:
-        if answer.unsupported is not msgspec.UNSET:
-            raise Told("unsupported", answer.unsupported)
-        if answer.error is not msgspec.UNSET:
-            raise Told("error" if answer.type is msgspec.UNSET else answer.type, answer.error)
-        if answer.plan is not msgspec.UNSET:
-            return self._planned(answer.plan, arguments)
+    def _result(self, told: protocol.Answer, place: str, arguments: dict[str, Any]) -> mx.array:
+        if told.unsupported is not msgspec.UNSET:
+            raise Told("unsupported", told.unsupported)
+        if told.error is not msgspec.UNSET:
+            raise Told("error" if told.type is msgspec.UNSET else told.type, told.error)
+        if told.plan is not msgspec.UNSET:
+            return self._planned(told.plan, arguments)
         try:
-            archive = codec.decode(self._folder.read(output, self._capacity + HEADER_ROOM))
-        except (NoOutput, ValueError) as error:
+            return mlx_array(output(self._folder, place, self._capacity))
+        except NoOutput as error:
             raise Told("", str(error)) from None
-        if len(archive.tensors) != 1:
-            raise Told("", f"Expected one tensor in `out` but got {len(archive.tensors)}")
-        return mlx_array(next(iter(archive.tensors.values())))
 
     def _planned(self, document: msgspec.Raw, arguments: dict[str, Any]) -> mx.array:
         """Runs a launch plan; what our executors refuse is the plan's fault, never an error that a contract expects."""

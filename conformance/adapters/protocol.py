@@ -85,7 +85,7 @@ class Run(
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop", forbid_unknown_fields=True):
-    """The last message: the program ends by itself, within a second."""
+    """The last message: the program ends by itself, within two seconds."""
 
 
 Order = Start | Run | Stop

@@ -27,7 +27,7 @@ OUTPUT_SHOWN = 2000
 LINES_SHOWN = 16
 """Lines of it that a message shows, at most."""
 
-LEAVE_SECONDS = 2.0
+LEAVE_SECONDS = 3.0
 """How long a child may take to end a program from outside in peace."""
 
 LIVENESS_SECONDS = 0.1
