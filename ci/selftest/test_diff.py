@@ -16,6 +16,7 @@ from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.differing import document as documents
 from mlx_assay.conformance.differing.comparison import Given, compare
 from mlx_assay.conformance.differing.document import schema
+from mlx_assay.conformance.differing.outputs import told as told_of
 from mlx_assay.conformance.differing.rendering import markdown
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Diagnosis, Difference, Pattern, Place, Record
@@ -137,12 +138,24 @@ def test_kept_tensors_decide(
     """They hold what lies behind the first places, which are the same here."""
     for name, outputs in (("old", ([1, 2], [3, 4])), ("new", (got, want))):
         (tmp_path / name / "r.tensors").mkdir(parents=True)
-        arrays = {key: np.array(values, np.float32) for key, values in zip(("got", "want"), outputs, strict=True)}
+        arrays = {
+            key: np.array(values, np.float32) for key, values in zip(("got.first", "want.torch"), outputs, strict=True)
+        }
         save(tmp_path / name / "r.tensors" / "a.safetensors", arrays, {})
     each = msgspec.structs.replace(differing(), tensors="r.tensors/a.safetensors")
     found = compared(report(each), report(each), tmp_path)
     assert found.verdict == verdict
     assert [(change.bits, change.parts) for change in found.changes] == ([(bits, parts)] if parts else [])
+
+
+def test_tensors_of_some_rows_prove_no_more_than_these(tmp_path: Path) -> None:
+    for name, rows in (("old", [1]), ("new", [1]), ("other", [2])):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "a", {"rows": np.array(rows), "got.first": np.ones(1, np.float32)}, {})
+    each = msgspec.structs.replace(differing(), tensors="a")
+    again = msgspec.structs.replace(differing(count=2), tensors="a")
+    assert told_of(each, again, tmp_path / "old", tmp_path / "new") == ("alike", "unknown", "")
+    assert told_of(each, again, tmp_path / "old", tmp_path / "other") == ("other", "alike", "")
 
 
 @pytest.mark.parametrize(

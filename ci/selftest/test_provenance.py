@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -179,3 +180,19 @@ def test_a_repository_that_git_cannot_read_has_no_commit(tmp_path: Path, monkeyp
     monkeypatch.setenv("GITHUB_SHA", "1" * 40)
     (tmp_path / ".git").write_text("gitdir: /nowhere\n")
     assert source(tmp_path) == Source()
+
+
+def test_what_a_checkout_digests_a_wheel_ships() -> None:
+    """Or the digests of the two would not agree: each file that is no module is named by some pattern."""
+    root = Path(__file__).parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    patterns = [
+        f"{settings['package-dir'][package]}/{pattern}"
+        for package, listed in settings["package-data"].items()
+        if package != "*"
+        for pattern in listed
+    ]
+    tracked = git(root, "ls-files", "impl", "oracles", "fixtures", "conformance").splitlines()
+    files = [Path(name) for name in tracked if not name.endswith((".py", "/py.typed"))]
+    assert len(files) > 50
+    assert [str(file) for file in files if not any(file.match(pattern) for pattern in patterns)] == []

@@ -220,6 +220,12 @@ def test_text_from_outside_does_not_steer_a_terminal() -> None:
     assert printable("a\x1b[31mb\r\nc\x07") == "a\\x1b[31mb\\x0d\nc\\x07"
 
 
+def test_the_last_lines_steer_no_terminal() -> None:
+    altered = msgspec.structs.replace(run([record(1)]), altered=["\x1b[2J.py"], verdict="incomplete")
+    assert "\\x1b[2J.py" in closing(altered, Path("\x07"))[-1]
+    assert not {"\x1b", "\x07"} & set("".join(closing(altered, Path("\x07"))))
+
+
 def test_no_value_of_a_tensor_is_a_decimal_number() -> None:
     """The only numbers in a record are counts, distances, places and seconds."""
     numeric = {"subcases", "launches", "seconds", "count", "total", "worst_ulp", "index"}

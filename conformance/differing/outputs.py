@@ -11,8 +11,8 @@ from mlx_assay.conformance.record import Difference, Record
 LARGEST = 128 << 20
 """Bytes of one file of kept tensors that are read; a run keeps half of that a case."""
 
-GOT, WANT = "got", "want"
-"""How the names of kept outputs begin, and of what was expected."""
+GOT, WANT, ROWS = "got.", "want.", "rows"
+"""How the names of kept outputs begin, and of what was expected; and which rows, where they are not all kept."""
 
 
 class Told(NamedTuple):
@@ -31,7 +31,9 @@ def told(old: Record, new: Record, old_folder: Path, new_folder: Path) -> Told:
     """From the tensors that both runs kept beside their reports, else from what the records show."""
     if old.tensors and new.tensors:
         try:
-            return _of_tensors(kept(old_folder, old.tensors), kept(new_folder, new.tensors))
+            before, after = kept(old_folder, old.tensors), kept(new_folder, new.tensors)
+            if before.get(ROWS) == after.get(ROWS):
+                return _of_tensors(before, after)
         except Unreadable as error:
             got, want = _of_records(old.difference, new.difference)
             return Told(got, want, f"{new.id}: {error}")
@@ -62,11 +64,13 @@ def _of_tensors(old: dict[str, bytes], new: dict[str, bytes]) -> Told:
 
 
 def _same(old: dict[str, bytes], new: dict[str, bytes], beginning: str) -> Bits:
-    before = {name: content for name, content in old.items() if name.startswith(beginning)}
-    after = {name: content for name, content in new.items() if name.startswith(beginning)}
-    if not before or not after:
+    """Of what both runs kept: an oracle may have been there in one of them alone."""
+    common = [name for name in old.keys() & new.keys() if name.startswith(beginning)]
+    if not common:
         return "unknown"
-    return "same" if before == after else "other"
+    if any(old[name] != new[name] for name in common):
+        return "other"
+    return "alike" if ROWS in new else "same"
 
 
 def _of_records(old: Difference | None, new: Difference | None) -> tuple[Bits, Bits]:

@@ -49,7 +49,7 @@ def closing(report: Report, path: Path | None) -> list[str]:
         lines.append(f"report: {path}")
     reasons = "; ".join(incomplete(report))
     lines.append(f"{report.verdict} in {report.seconds:.1f} s{f' ({reasons})' if reasons else ''}")
-    return lines
+    return [printable(line) for line in lines]
 
 
 def _reason(report: Report, oracle: str) -> str:

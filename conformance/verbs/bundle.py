@@ -141,7 +141,10 @@ def judge_again(name: str, launching: bool, limit: float, say: Say = print) -> i
     rejudging = Rejudging(bundle, pool, limit if launching else 0.0, told)
     with bounded():
         outcome = rejudging.run()
-    if not launching and any(each.launches for subcase in bundle.subcases for each in subcase.rounds):
+    launched = any(each.launches for subcase in bundle.subcases for each in subcase.rounds)
+    if launching and not launched:
+        told("no kernel was run again: the bundle tells of no launch")
+    if not launching and launched:
         told(
             "kernels were not run: --run-kernels runs them, in a process of its own; their text is code from the bundle"
         )
