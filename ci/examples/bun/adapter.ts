@@ -1,6 +1,6 @@
 // The program that mlx-assay starts: one JSON object a line on standard input and output, as docs/adapters.md has it.
 //
-//   mlx-assay run 'argmax_given/*' --implementation 'cmd: bun adapter.ts'
+//   mlx-assay run 'argmax_given/*' --implementation "cmd: bun $PWD/adapter.ts"
 //
 // Nothing but answers may be printed on standard output; console.error is for everything else.
 
