@@ -7,7 +7,7 @@ from collections import Counter
 
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.mutation.catalogue import names
-from mlx_assay.conformance.mutation.equivalents import check, equivalents
+from mlx_assay.conformance.mutation.equivalents import Reasons, by_id, check, reasons, spans
 from mlx_assay.conformance.mutation.killers import checked_cases, killers
 from mlx_assay.conformance.mutation.mutant import all_mutants, chosen, mutants_of
 from mlx_assay.conformance.mutation.source import APART, SERVED, Source, folder, sources
@@ -66,7 +66,14 @@ def test_choices() -> None:
 
 
 def test_reasons_are_for_mutants_that_are_there() -> None:
-    check(equivalents(), all_mutants().keys())
+    check(by_id(reasons()), all_mutants().keys())
+
+
+def test_places_outside_are_there_and_would_hold_mutants() -> None:
+    held = {source.name: [mutant.edit.start for mutant in mutants_of(source)] for source in sources().values()}
+    for entry in reasons().outside:
+        (span,) = spans(Reasons(outside=[entry]), entry.file, sources()[entry.file].text)
+        assert any(span[0] <= start < span[1] for start in held[entry.file]), entry.line
 
 
 def test_cases_that_are_tried_first_are_of_the_quick_tier_and_of_the_right_operation() -> None:

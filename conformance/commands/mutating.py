@@ -35,6 +35,7 @@ def add(verbs: Any) -> None:
         type=checked(options.limit),
         help="that a mutant may take for a case before it counts as killed (default: 10)",
     )
+    mutate.add_argument("--recheck", action="store_true", help="run equivalent mutants too: one that is killed fails")
     mutate.add_argument("--learn", action="store_true", help="keep the cases that kill most as those tried first")
     mutate.set_defaults(call=_mutate)
 
@@ -56,4 +57,5 @@ def _mutate(arguments: argparse.Namespace) -> int:
         workers=arguments.n,
         json=arguments.json,
         learn=arguments.learn,
+        recheck=arguments.recheck,
     )

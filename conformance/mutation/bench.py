@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,19 @@ from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import all_cases
 from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory
 
+KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
 TARGET = "mlx_assay.conformance.mutation.stage"
 FIRST = 24
 """Cases that are tried before the compiler is asked whether anything changed."""
 
+CACHE = "mutants"
+"""Compiled mutants are kept apart, lest thousands of them drive kernels out of the cache."""
+
 UNCOMPILED, WATCHED = "does not compile on the host executor", "raised Found: "
+
+
+Suite = Callable[[tuple[str, ...]], Sequence[Case]]
+"""From operations to the cases that their mutants are judged on."""
 
 
 class CampaignError(RuntimeError):
@@ -45,17 +53,20 @@ class Ruling(msgspec.Struct, frozen=True):
     killed_by: str = ""
     reason: str = ""
     seconds: float = 0.0
-    cases: int = 0
 
 
 class Bench:
-    """Judges mutants on the cases of a tier, stopping at the first that kills."""
+    """Judges mutants on the cases of a suite, the quick tier unless another is given, until the first that kills.
 
-    def __init__(self, shared: Path, limit: float, part: int = 0, most: int | None = None) -> None:
+    `shared` is a folder that all workers of a campaign share, `limit` the seconds that a case may take, `part` the
+    worker's number.
+    """
+
+    def __init__(self, shared: Path, limit: float, part: int = 0, suite: Suite | None = None) -> None:
         self.folder = folder = shared / f"part_{part}"
         os.environ[stage.FOLDER] = str(folder)
-        os.environ.setdefault("MLX_ASSAY_MUTANTS_CACHE", str(cache_directory() / "mutants"))
-        os.environ[CACHE_VARIABLE] = os.environ["MLX_ASSAY_MUTANTS_CACHE"]
+        if cache_directory().name != CACHE:
+            os.environ[CACHE_VARIABLE] = str(cache_directory() / CACHE)
         self._marks = shared / "sound"
         for made in (folder, shared / stage.TEXTS, self._marks):
             made.mkdir(parents=True, exist_ok=True)
@@ -63,7 +74,7 @@ class Bench:
         self._memo = Memo()
         self._texts = Texts(shared / stage.TEXTS)
         self._part = part
-        self._most = most
+        self.suite = suite or quick
         self._checking = False
         self._playbill = Playbill(folder)
         root = kernels()
@@ -73,6 +84,15 @@ class Bench:
             if path.suffix in (".py", ".metal")
         }
         self._copied(stage.ORIGINAL, None)
+
+    @property
+    def limit(self) -> float:
+        """Seconds that a case may take."""
+        return self._implementation.limit
+
+    @limit.setter
+    def limit(self, seconds: float) -> None:
+        self._implementation.limit = seconds
 
     def close(self) -> None:
         """Ends the process."""
@@ -84,10 +104,10 @@ class Bench:
         name = f"mutant_{mutant.id.rpartition('/')[2]}_{self._part}"
         self._copied(name, mutant)
         try:
-            outcome, by, reason, cases = self._tried(mutant, name)
+            ruling = self._tried(mutant, name)
         finally:
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        return Ruling(mutant.id, outcome, by, reason, round(time.perf_counter() - began, 3), cases)
+        return msgspec.structs.replace(ruling, seconds=round(time.perf_counter() - began, 3))
 
     def _copied(self, name: str, mutant: Mutant | None) -> None:
         """The package of kernels under a name of its own, with one text changed."""
@@ -98,29 +118,23 @@ class Bench:
                 text = mutant.text
             target.write_text(text.replace(stage.PACKAGE, name), "utf-8")
 
-    def _tried(self, mutant: Mutant, name: str) -> tuple[str, str, str, int]:
-        first = [Case.parse(case_id) for case_id in killers(mutant.source.name)][:FIRST]
-        cases = quick(mutant.source.operations)[: self._most]
-        first = first or cases[:FIRST]
-        count = 0
+    def _tried(self, mutant: Mutant, name: str) -> Ruling:
+        cases = {case.id: case for case in self.suite(mutant.source.operations)}
+        first = [cases[case_id] for case_id in killers(mutant.source.name) if case_id in cases][:FIRST]
+        first = first or list(cases.values())[:FIRST]
         for case in first:
-            count += 1
             if by := self._killed(case, name):
-                return "killed", by, "", count
-        if mutant.same_code and (texts := self._same(mutant, cases)):
-            return "equivalent", "", SAME_CODE.format(texts=texts), count
-        known = {case.id for case in first}
-        for case in cases:
-            if case.id not in known:
-                count += 1
-                if by := self._killed(case, name):
-                    return "killed", by, "", count
+                return Ruling(mutant.id, KILLED, by)
+        if mutant.same_code and (texts := self._same(mutant, list(cases.values()))):
+            return Ruling(mutant.id, EQUIVALENT, reason=SAME_CODE.format(texts=texts))
+        for case in cases.values():
+            if case not in first and (by := self._killed(case, name)):
+                return Ruling(mutant.id, KILLED, by)
         with self._under_checker():
             for case_id in checked_cases(mutant.source.operations):
-                count += 1
-                if by := self._killed(Case.parse(case_id), name):
-                    return "killed", by, "", count
-        return "survived", "", "", count
+                if case_id in cases and (by := self._killed(cases[case_id], name)):
+                    return Ruling(mutant.id, KILLED, by)
+        return Ruling(mutant.id, SURVIVED)
 
     def _same(self, mutant: Mutant, cases: Sequence[Case]) -> int:
         """Every text of the operations is known once every case has run on the kernels as they are."""
@@ -140,7 +154,8 @@ class Bench:
             lines = record.message.partition(UNCOMPILED)[2].strip(":\n ").splitlines()
             return f"compilation: {lines[0].strip() if lines else 'refused'}"
         if WATCHED in record.message:
-            return f"checker: {record.message.partition(WATCHED)[2].splitlines()[0]}"
+            said = record.message.partition(WATCHED)[2].splitlines()[0]
+            return f"checker: {said.removesuffix(', expected a result')}"
         return f"checker: {case.id} {record.verdict}" if self._checking else case.id
 
     def _judged(self, case: Case, name: str) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -13,7 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
-from mlx_assay.conformance.mutation.bench import Bench, CampaignError, Ruling
+import msgspec
+
+from mlx_assay.conformance.mutation.bench import EQUIVALENT, SURVIVED, Bench, CampaignError, Ruling
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants
 
 MEMORY = Path("/dev/shm")
@@ -31,21 +34,25 @@ def run(
     *,
     limit: float,
     workers: int,
+    recheck: bool = False,
     watch: Watch = lambda *_: None,
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each mutant, in their order, and whether none is missing.
 
-    Mutants with a reason are not run. Ctrl-C ends a campaign with what has been ruled until then.
+    Mutants with a reason are equivalent without being run; with `recheck` they are run, and may be killed. Ctrl-C ends
+    a campaign with what has been ruled until then.
     CampaignError: the kernels themselves do not conform here, or a worker is gone.
     """
     rulings: dict[str, Ruling] = {}
     for mutant in mutants:
-        if mutant.id in reasons:
-            rulings[mutant.id] = Ruling(mutant.id, "equivalent", reason=reasons[mutant.id])
+        if mutant.id in reasons and not recheck:
+            rulings[mutant.id] = Ruling(mutant.id, EQUIVALENT, reason=reasons[mutant.id])
     pending = [mutant.id for mutant in mutants if mutant.id not in rulings]
     try:
         with _folder() as folder:
             for ruling in _ruled(pending, folder, limit, workers):
+                if ruling.outcome == SURVIVED and ruling.id in reasons:
+                    ruling = msgspec.structs.replace(ruling, outcome=EQUIVALENT, reason=reasons[ruling.id])
                 rulings[ruling.id] = ruling
                 watch(ruling, len(rulings), len(mutants))
     except KeyboardInterrupt:
@@ -61,19 +68,13 @@ def _folder() -> Iterator[Path]:
 
 
 def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int) -> Iterator[Ruling]:
-    if workers < 2 or len(ids) < 2:
-        bench = Bench(folder, limit)
-        try:
-            for mutant_id in ids:
-                yield bench.rule(all_mutants()[mutant_id])
-        finally:
-            bench.close()
-        return
+    """Each in the order in which it comes; workers are processes, since a mutant's may need to be replaced."""
     context = multiprocessing.get_context("spawn")
     numbers = context.Queue()
-    for number in range(workers):
+    count = min(workers, max(len(ids), 1))
+    for number in range(count):
         numbers.put(number)
-    pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(str(folder), limit, numbers))
+    pool = ProcessPoolExecutor(count, context, initializer=_start, initargs=(str(folder), limit, numbers))
     waiting: set[Future[Ruling]] = {pool.submit(_rule, mutant_id) for mutant_id in ids}
     try:
         while waiting:
@@ -88,8 +89,10 @@ def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int) -> Iter
 
 def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int]) -> None:
     global _bench
-    # One thread a worker: pools of several on the same cores wait for each other.
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Ctrl-C is for the process that gathers: a worker ends the mutant that it is at.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # One thread a worker: pools of several on the same cores wait for each other.
     for name in ("OMP_NUM_THREADS", "MLX_ASSAY_THREADS"):
         os.environ.setdefault(name, "1")
     _bench = Bench(Path(folder), limit, numbers.get())

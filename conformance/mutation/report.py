@@ -8,12 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.mutation.bench import Ruling
+from mlx_assay.conformance.mutation.bench import EQUIVALENT, KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.mutation.mutant import Mutant
 from mlx_assay.conformance.mutation.source import sources
 
 SCHEMA = "mlx-assay-mutants/1"
-KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -118,6 +117,6 @@ def write(report: Campaign, path: Path) -> None:
     path.write_bytes(encode(report))
 
 
-def unmatched(reasons: Mapping[str, str], rows: Sequence[Row]) -> list[str]:
-    """Ids that have a written reason and were killed all the same."""
-    return [row.id for row in rows if row.id in reasons and row.outcome == KILLED]
+def refuted(reasons: Mapping[str, str], rows: Sequence[Row]) -> list[Row]:
+    """Mutants that have a written reason and were killed all the same."""
+    return [row for row in rows if row.id in reasons and row.outcome == KILLED]

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, table
-from mlx_assay.conformance.mutation.bench import CampaignError, Ruling
+from mlx_assay.conformance.mutation.bench import KILLED, SURVIVED, CampaignError, Ruling
 from mlx_assay.conformance.mutation.catalogue import names
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants, chosen
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.options import output
+from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE
 
@@ -31,24 +32,28 @@ def mutate(
     workers: int = 2,
     json: str | None = None,
     learn: bool = False,
+    recheck: bool = False,
     say: Say = print,
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
     checked_executor("host")
     target = _file(json)
-    mutants = _chosen(operations, operators, changed_since, say)
-    if not mutants:
-        return EXIT_CONFORMS
     try:
-        reasons = equivalents.equivalents()
+        reasons = equivalents.by_id(equivalents.reasons())
         equivalents.check(reasons, all_mutants().keys())
     except equivalents.StaleError as error:
         raise Refusal(str(error)) from None
+    mutants = _chosen(operations, operators, changed_since, say)
+    if not mutants:
+        return EXIT_CONFORMS
     began = time.monotonic()
     say(f"{len(mutants)} mutants, {workers} at a time")
     try:
         watch = _Progress().told
-        rulings, complete = campaign.run(mutants, reasons, limit=limit, workers=workers, watch=watch)
+        with interruptible():
+            rulings, complete = campaign.run(
+                mutants, reasons, limit=limit, workers=workers, recheck=recheck, watch=watch
+            )
     except CampaignError as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from None
     seconds = campaign.spent(began)
@@ -59,9 +64,12 @@ def mutate(
         report.write(found, target)
     if learn:
         _learn(mutants, rulings)
+    wrong = report.refuted(reasons, found.mutants)
+    for row in wrong:
+        say(f"equivalent by equivalents.toml, but killed by {row.killed_by}: {row.id}")
     if not found.complete:
         return EXIT_INCOMPLETE
-    return EXIT_DIFFERS if found.totals[report.SURVIVED] else EXIT_CONFORMS
+    return EXIT_DIFFERS if found.totals[SURVIVED] or wrong else EXIT_CONFORMS
 
 
 def _file(name: str | None) -> Path | None:
@@ -117,7 +125,7 @@ def _learn(mutants: Sequence[Mutant], rulings: Sequence[Ruling]) -> None:
     cases = [
         (texts[ruling.id], ruling.killed_by)
         for ruling in rulings
-        if ruling.outcome == report.KILLED and not ruling.killed_by.startswith(("checker:", "compilation:"))
+        if ruling.outcome == KILLED and not ruling.killed_by.startswith(("checker:", "compilation:"))
     ]
     killers.write(killers.learned(cases))
 
@@ -129,7 +137,7 @@ class _Progress:
         self._told = time.monotonic()
 
     def told(self, ruling: Ruling, done: int, total: int) -> None:
-        if ruling.outcome == report.SURVIVED:
+        if ruling.outcome == SURVIVED:
             print(f"survived: {ruling.id}", file=sys.stderr, flush=True)
         if time.monotonic() - self._told > TICK_SECONDS:
             self._told = time.monotonic()
