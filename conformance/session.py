@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
+from mlx_assay.conformance.diagnosis.keeper import emptied
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.process.seal import altered, digests
 from mlx_assay.conformance.record import Record, replay_command
@@ -73,6 +74,8 @@ class Session:
         self._run = uuid4().hex
         self._source = source()
         fixtures, judge = digests()
+        if self.path:
+            emptied(self.path)
         self._suite = Suite(version=self._environment.packages.get("mlx-assay", ""), fixtures=fixtures, judge=judge)
 
     def declare(self, case_ids: Sequence[str]) -> None:

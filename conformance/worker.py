@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 
 from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.diagnosis.keeper import Keeper
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
@@ -66,7 +68,8 @@ def parameters(config: pytest.Config) -> list[Any]:
 def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -> Record:
     """Judges a case and hangs its record on the pytest item."""
     options = Options.of(request.config)
-    record = judge(case, handle, without=options.without)
+    keep = Keeper(Path(options.report)).keep if options.report else None
+    record = judge(case, handle, without=options.without, keep=keep)
     request.node.user_properties.append((PROPERTY, msgspec.json.encode(record).decode()))
     if TOLD not in request.config.stash:
         request.config.stash[TOLD] = True

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, seen
 from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.exhibit import Exhibit
 from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.judging.failure import difference_line, extents, indented
 from mlx_assay.conformance.judging.panel import Expected, Panel
@@ -39,6 +40,7 @@ class Finding:
     difference: Difference | None = None
     relaxations: tuple[str, ...] = ()
     evidence: Evidence | None = None
+    exhibit: Exhibit | None = None
     launches: int = 0
 
 
@@ -208,4 +210,14 @@ class Judged:
             policy=policy,
             rule=rule,
         )
-        return Finding(Verdict.DIFFERS, line, self.subcase, policy, oracle, difference, evidence=evidence)
+        return Finding(
+            *(Verdict.DIFFERS, line, self.subcase, policy, oracle, difference),
+            evidence=evidence,
+            exhibit=self._exhibit(evidence),
+        )
+
+    def _exhibit(self, evidence: Evidence) -> Exhibit:
+        calls = [index for index in (self.index, self.index + self.count) if index < len(self.outcomes)]
+        rounds = [self.outcomes[index].array for index in calls] or [evidence.got]
+        wants = [(self.panel.title(one.reference), one.output) for one in self.expected]
+        return Exhibit(self.subcase, rounds, wants, evidence.at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 
 from mlx_assay.conformance.contract import Contract, contracts, seen
+from mlx_assay.conformance.diagnosis.evidence import Evidence
+from mlx_assay.conformance.diagnosis.exhibit import Exhibit
 from mlx_assay.conformance.diagnosis.pattern import pattern, told
 from mlx_assay.conformance.judging.failure import context_line, title
 from mlx_assay.conformance.judging.finding import CONFORMING, Finding, Judged
@@ -28,6 +30,9 @@ from mlx_assay.oracles.registry import load
 
 OUTPUT_LIMIT = 4000
 """Characters that a record keeps of what was printed during its case."""
+
+Keep = Callable[[str, Exhibit], str]
+"""From a case's id and what it has to show to the file that holds it."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,15 @@ def judge(
     kind: Kind | None = None,
     oracles: Loader = load,
     without: Sequence[str] = (),
+    keep: Keep | None = None,
+    diagnosed: bool = True,
 ) -> Record:
     """Runs a case and says what came of it; never raises for what an implementation does.
 
     Contract, kind and oracles are those registered for the case unless others are given; `without` names oracles that
-    are not to be asked. Every subcase is called twice, on outputs poisoned with different patterns and with the other
-    subcases between; both results are judged.
+    are not to be asked; `keep` stores the tensors of a case that differs, and returns where; `diagnosed` False leaves
+    out what a difference has in common. Every subcase is called twice, on outputs poisoned with different patterns and
+    with the other subcases between; both results are judged.
     """
     began = time.perf_counter()
     contract = contract or contracts()[case.operation]
@@ -65,7 +73,11 @@ def judge(
     executor = implementation.environment["executor"]
     trial = Trial(case, contract, kind.subcases(case), panel, relaxations, executor)
     findings = _findings(trial, implementation)
-    return _record(trial, kind, findings, implementation, time.perf_counter() - began)
+    record = _record(trial, kind, findings, implementation, time.perf_counter() - began)
+    telling = _telling(findings)
+    if diagnosed and telling.evidence and record.difference:
+        record = _diagnosed(record, telling.evidence)
+    return _kept(record, telling, implementation, keep) if keep else record
 
 
 def applicable(relaxations: Sequence[str], environment: Mapping[str, Any]) -> tuple[str, ...]:
@@ -187,6 +199,39 @@ def same_bits(first: Outcome, second: Outcome) -> bool:
     )
 
 
+def _telling(findings: Sequence[Finding]) -> Finding:
+    """The first finding that has the case's verdict."""
+    verdict = weakest([finding.verdict for finding in findings])
+    return next(finding for finding in findings if finding.verdict is verdict)
+
+
+def _diagnosed(record: Record, evidence: Evidence) -> Record:
+    """With the pattern of its difference, and a line of text before the last."""
+    assert record.difference is not None
+    found = pattern(evidence)
+    *lines, context = record.message.splitlines()
+    message = "\n".join([*lines, *filter(None, [told(found)]), context])
+    difference = msgspec.structs.replace(record.difference, pattern=found)
+    return msgspec.structs.replace(record, difference=difference, message=message)
+
+
+def _kept(record: Record, telling: Finding, implementation: Implementation, keep: Keep) -> Record:
+    """With the place of its tensors, where it differs; or a line that says why they are not kept."""
+    if record.difference is None or telling.exhibit is None:
+        return record
+    texts = {
+        "case": record.id,
+        "subcase": record.difference.subcase,
+        "oracle": record.difference.oracle,
+        "executor": str(implementation.environment["executor"]["name"]),
+        "implementation": implementation.target or "mlx_assay.impl",
+    }
+    try:
+        return msgspec.structs.replace(record, tensors=keep(record.id, replace(telling.exhibit, texts=texts)))
+    except (OSError, ValueError, TypeError) as error:
+        return msgspec.structs.replace(record, message=f"{record.message}\n  tensors are not kept: {error}")
+
+
 def _record(
     trial: Trial, kind: Kind, findings: Sequence[Finding], implementation: Implementation, seconds: float
 ) -> Record:
@@ -196,19 +241,15 @@ def _record(
     )
     verdict = weakest([finding.verdict for finding in findings])
     conforms = verdict in CONFORMING
-    telling = next(finding for finding in findings if finding.verdict is verdict)
-    difference = None if conforms else telling.difference
+    telling = _telling(findings)
     message, output = "", ""
-    if difference and telling.evidence:
-        difference = msgspec.structs.replace(difference, pattern=pattern(telling.evidence))
     if not conforms:
         output = implementation.printed(OUTPUT_LIMIT)
         executor = implementation.environment["executor"]["name"]
         head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
         separator = "" if telling.difference else ": "
         context = context_line(telling.policy, telling.oracle, executor, replay)
-        common = told(difference.pattern) if difference and difference.pattern else ""
-        message = "\n".join(filter(None, (f"{head}{separator}{telling.message}", common, context)))
+        message = f"{head}{separator}{telling.message}\n{context}"
     return Record(
         id=case.id,
         operation=case.operation,
@@ -226,6 +267,6 @@ def _record(
         relaxations=[name for name in trial.relaxations if any(name in finding.relaxations for finding in findings)],
         message=message,
         output=output,
-        difference=difference,
+        difference=None if conforms else telling.difference,
         launches=sum(finding.launches for finding in findings),
     )

@@ -89,7 +89,7 @@ class Memo:
     def judge(self, case: Case, implementation: Implementation) -> Record:
         """Judges a case as `judge` does, with the inputs and expectations of the last time."""
         kind, answers = self._known.get(case.id) or self._made(case)
-        return judge(case, implementation, kind=kind, contract=answers.asked())
+        return judge(case, implementation, kind=kind, contract=answers.asked(), diagnosed=False)
 
     def _made(self, case: Case) -> tuple[Kind, Answers]:
         kind = kind_of(case)
