@@ -25,10 +25,14 @@ KEYS = {
     "report": "file to write the report to",
     "limit": "seconds that one case may take (default: 60, checked: 300)",
     "profile": "capture of a device whose switches the host executor takes",
+    "shard": "part of a run that is split over machines, as 3/8",
+    "durations": "report of an earlier run, by whose durations a run is split",
     "leg": "name by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
 }
 """What can be asked for once, each an option and an ini key of pytest."""
 LEG = re.compile(r"[A-Za-z0-9._-]{1,64}")
+SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+MOST_SHARDS = 10_000
 SERIAL_DISTRIBUTIONS = ("loadscope", "loadfile", "loadgroup", "each")
 """Ways of xdist to spread items that lose or repeat results when a worker aborts (xdist 3.8)."""
 
@@ -48,12 +52,18 @@ class Options:
     profile: str | None = None
     leg: str | None = None
     checked: bool = False
+    shard: str | None = None
+    durations: str | None = None
 
     def __post_init__(self) -> None:
         if self.implementation == "":
             raise ValueError("Expected an implementation, as module:object or 'cmd: program', but got ''")
         if self.leg is not None:
             leg(self.leg)
+        if self.shard is not None:
+            shard(self.shard)
+        elif self.durations is not None:
+            raise ValueError("Expected a shard, as --shard 3/8, where durations are given but got none")
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
@@ -70,6 +80,8 @@ class Options:
             profile=_text(config, "profile"),
             leg=_text(config, "leg"),
             checked=checked,
+            shard=_text(config, "shard"),
+            durations=_text(config, "durations"),
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 
@@ -115,6 +127,14 @@ def leg(text: str) -> str:
     if not LEG.fullmatch(text):
         raise ValueError(f"Expected a leg's name, 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', but got {text!r}")
     return text
+
+
+def shard(text: str) -> tuple[int, int]:
+    """A shard's number, from 1, and how many there are."""
+    found = SHARD.fullmatch(text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]) <= MOST_SHARDS:
+        raise ValueError(f"Expected a shard, 1/N to N/N with N up to {MOST_SHARDS}, but got {text!r}")
+    return int(found[1]), int(found[2])
 
 
 def output(text: str) -> Path:

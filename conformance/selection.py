@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from mlx_assay.conformance.query import TAG, Query, QueryError, nearest
+from mlx_assay.conformance.reporting.report import Shard
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import Kind, Tier, all_cases, kind_of, kinds
 from mlx_assay.oracles.registry import NAMES
@@ -18,10 +19,14 @@ class NothingSelected(LookupError):
 
 @dataclass(frozen=True)
 class Selection:
-    """Cases in the order of the registry, each once; `not_asked` are operations that the implementation lacks."""
+    """Cases in the order of the registry, each once; `not_asked` are operations that the implementation lacks.
+
+    `shard` tells of which run these cases are a part, None where they are all of it.
+    """
 
     cases: tuple[Case, ...]
     not_asked: tuple[str, ...] = ()
+    shard: Shard | None = None
 
 
 def operations() -> list[str]:

@@ -25,6 +25,7 @@ from mlx_assay.conformance.reporting.report import (
     OracleState,
     Report,
     SelectionRecord,
+    Shard,
     Suite,
     Totals,
     outcome,
@@ -48,6 +49,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     implementation_details: dict[str, str] = {}
     operations: list[str] = []
     not_asked: list[str] = []
+    shard: Shard | None = None
     oracles: dict[str, OracleState] = {}
     device_class: str = ""
     contracts: dict[str, ContractRecord] = {}
@@ -154,6 +156,7 @@ class Session:
                 seconds=round(time.monotonic() - self._clock, 3),
                 suite=self._suite,
                 source=self._source,
+                shard=self._worker.shard,
                 environment=self._described(),
                 implementation=Implementation(
                     name=self.options.implementation or "mlx_assay.impl",

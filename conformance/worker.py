@@ -25,6 +25,7 @@ from mlx_assay.conformance.reporting.promise import promised
 from mlx_assay.conformance.reporting.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
 from mlx_assay.conformance.session import Worker
+from mlx_assay.conformance.splitting import part
 from mlx_assay.fixtures.case import Case
 from mlx_assay.impl.executors import fidelity
 from mlx_assay.oracles.registry import availability, load
@@ -55,7 +56,7 @@ def parameters(config: pytest.Config) -> list[Any]:
         check_oracles(options.without)
         distribution(getattr(config, "workerinput", {}).get(DISTRIBUTION, "no"))
         handle = implementation(config)
-        selection = select(options.queries, options.tier, options.seed, handle.operations)
+        selection = part(select(options.queries, options.tier, options.seed, handle.operations), options)
     except (QueryError, NothingSelected, ImplementationError, ValueError) as error:
         raise pytest.Collector.CollectError(f"mlx-assay: {error}") from None
     config.stash[SELECTION] = selection
@@ -91,6 +92,7 @@ def portrait(handle: Implementation, selection: Selection, without: Sequence[str
         implementation_details={**{key: str(value) for key, value in known.items()}, **handle.details},
         operations=list(handle.operations),
         not_asked=list(selection.not_asked),
+        shard=selection.shard,
         oracles=oracles(operations, without),
         device_class=device_class({"name": name, **executor}),
         contracts={name: promised(contract) for name, contract in contracts().items() if name in operations},

@@ -12,6 +12,7 @@ from sound import COMMIT, FAILING, POLICY, QUERY, Gate, document, ids, report
 
 from mlx_assay.conformance.gating import decision, policy
 from mlx_assay.conformance.reporting.report import Shard, Source
+from mlx_assay.conformance.splitting import whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -163,8 +164,6 @@ def test_a_commit_is_asked_for_unless_the_policy_says_otherwise(gate: Gate) -> N
 
 
 def test_shards_are_one_leg(gate: Gate) -> None:
-    from mlx_assay.conformance.gating.sharding import whole
-
     names = ids()
     parts = [
         report(ids=names[index::2], shard=Shard(index=index + 1, count=2, whole=whole(names)), minutes=60 + index)

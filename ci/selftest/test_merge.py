@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from sound import QUERY, Gate, document, ids, report
 
-from mlx_assay.conformance.gating.sharding import whole
 from mlx_assay.conformance.reporting.report import Implementation, Report, Shard, Source, Suite, decode
+from mlx_assay.conformance.splitting import whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
 COUNT = 3

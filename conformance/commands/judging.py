@@ -56,6 +56,8 @@ def _add_run(verbs: Any) -> None:
         type=checked(options.leg),
         help="by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
     )
+    run.add_argument("--shard", metavar="I/N", help="one part of N, as long as the others; mlx-assay merge joins them")
+    run.add_argument("--durations", metavar="REPORT", help="an earlier run, by whose durations to split")
     run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
     run.add_argument("--bundles", metavar="DIR", help="keep a bundle of each of the first failing cases there")
     run.set_defaults(call=_run)
@@ -103,6 +105,8 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         profile=arguments.profile,
         leg=arguments.leg,
         checked=arguments.checked,
+        shard=arguments.shard,
+        durations=arguments.durations,
     )
 
 

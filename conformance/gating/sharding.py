@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from mlx_assay.conformance.gating.intake import Taken, printed
 from mlx_assay.conformance.gating.reason import Reason, incomplete, named, some
 from mlx_assay.conformance.gating.suite import Suite
+from mlx_assay.conformance.options import MOST_SHARDS
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Totals, outcome
+from mlx_assay.conformance.splitting import whole
 
-MOST = 10_000
-"""Shards that a run may have."""
 TOGETHER = "merge the shards of one run, each once"
-
-
-def whole(ids: Iterable[str]) -> str:
-    """SHA-256 over all case ids of a run, in alphabetical order, a line each."""
-    return hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
 
 
 def merged(parts: Sequence[Taken], where: str, suite: Suite) -> tuple[Report | None, list[Reason]]:
@@ -49,14 +44,15 @@ def _apart(parts: Sequence[Taken]) -> Iterator[tuple[str, str]]:
     count = _shard(first).count
     for part in parts:
         shard = _shard(part)
-        if not (1 <= shard.index <= shard.count <= MOST):
-            yield f"{printed(part.file)}: expected shard 1 to {MOST} but got {shard.index} of {shard.count}", TOGETHER
+        if not (1 <= shard.index <= shard.count <= MOST_SHARDS):
+            text = f"expected shard 1 to {MOST_SHARDS} but got {shard.index} of {shard.count}"
+            yield f"{printed(part.file)}: {text}", TOGETHER
         if differing := _foreign(first.report, part.report):
             yield f"{printed(part.file)} is a shard of another run: another {', '.join(differing)}", TOGETHER
     places = Counter(_shard(part).index for part in parts)
     if repeated := sorted(index for index, times in places.items() if times > 1):
         yield f"repeated: shard {some([str(index) for index in repeated])} of {count}", TOGETHER
-    missing = [str(index) for index in range(1, min(count, MOST) + 1) if index not in places]
+    missing = [str(index) for index in range(1, min(count, MOST_SHARDS) + 1) if index not in places]
     if missing:
         yield f"missing: shard {some(missing)} of {count}", "run it, and give its report too"
 

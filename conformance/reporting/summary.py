@@ -45,6 +45,8 @@ def closing(report: Report, path: Path | None) -> list[str]:
         lines.append(f"checked: {launches:,} launches of kernels in {cases:,} cases")
     if not report.environment.graph_compiler:
         lines.append("not fused: MLX finds no g++ here, so compiled graphs ran operation by operation")
+    if report.shard:
+        lines.append(f"shard: {report.shard.index} of {report.shard.count}; mlx-assay merge joins them")
     if path:
         lines.append(f"report: {path}")
     reasons = "; ".join(incomplete(report))

@@ -59,6 +59,8 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
         "--mlx-assay-limit": repr(options.limit),
         "--mlx-assay-profile": options.profile,
         "--mlx-assay-leg": options.leg,
+        "--mlx-assay-shard": options.shard,
+        "--mlx-assay-durations": options.durations,
     }
     spread = ["-p", "xdist.plugin", "-n", str(count), "--dist", "worksteal", f"--max-worker-restart={RESTARTS}"]
     return [

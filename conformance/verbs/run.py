@@ -15,6 +15,7 @@ from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
+from mlx_assay.conformance.splitting import part
 from mlx_assay.conformance.verbs import bundle, engine
 from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
@@ -75,7 +76,11 @@ def _prepare(options: Options) -> tuple[Selection, str]:
         check_oracles(options.without)
         select(options.queries, options.tier, options.seed)
         executor = (checkable_executor if options.checked else checked_executor)(options.executor)
-        return select(options.queries, options.tier, options.seed, _operations(options)), executor
+        selection = select(options.queries, options.tier, options.seed, _operations(options))
+    try:
+        return part(selection, options), executor
+    except ValueError as error:
+        raise Refusal(str(error)) from error
 
 
 def _operations(options: Options) -> tuple[str, ...]:
