@@ -14,8 +14,9 @@ from markup import Page
 
 from mlx_assay.conformance.record import Bar, Map, Pattern
 from mlx_assay.conformance.rendering.cleaning import clean
+from mlx_assay.conformance.rendering.encoding import shortened
 from mlx_assay.conformance.rendering.explanation import Explanation
-from mlx_assay.conformance.rendering.figure import COARSE, FINE, grid, histogram, signed
+from mlx_assay.conformance.rendering.figure import COARSE, FINE, grid, histogram
 from mlx_assay.conformance.rendering.page import LARGEST, page
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import Verdict
@@ -195,7 +196,7 @@ def test_bars_stand_from_low_to_high_and_are_put_together() -> None:
     [(0, "0"), (-9999, "-9999"), (10_000, "+10k"), (-32767, "-33k"), (2**31, "+2.1G"), (2**63 - 1, "+9.2E")],
 )
 def test_distances_are_short(number: int, shown: str) -> None:
-    assert signed(number) == shown
+    assert shortened(number) == shown
 
 
 def test_numbers_without_end_are_refused() -> None:

@@ -6,6 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
+LONG = 1_000_000
+"""From this distance on nobody counts, and three signs say how far it is."""
 HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
@@ -99,7 +101,18 @@ def apart(got: Word, want: Word) -> str:
     if got.ordinal is None or want.ordinal is None:
         return "no distance"
     distance = got.ordinal - want.ordinal
-    return f"{distance:+,} ULP" if distance else "zeros of two signs" if got.text != want.text else ""
+    if not distance:
+        return "zeros of two signs" if got.text != want.text else ""
+    return f"{distance:+,} ULP" if abs(distance) < LONG else f"{shortened(distance)} ULP"
+
+
+def shortened(number: int) -> str:
+    """A distance with its sign, from 10,000 on in thousands: k, M, G, T and so on."""
+    size = abs(number)
+    power = (len(str(size)) - 1) // 3 if size >= 10_000 else 0
+    scaled = size / 1000**power
+    shown = f"{scaled:.1f}" if power and scaled < 10 else f"{scaled:.0f}"
+    return f"{'-' if number < 0 else '+' if number else ''}{shown}{['', *'kMGTPE'][power]}"
 
 
 def runs(groups: tuple[str, ...], other: tuple[str, ...]) -> list[list[tuple[str, bool]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlx_assay.conformance.record import Bar, Map, Pattern
+from mlx_assay.conformance.rendering.encoding import shortened
 
 LARGEST_MAP = 2**16
 """Cells of a map that is read at all."""
@@ -70,17 +71,8 @@ def _merged(bars: list[Bar]) -> Bar:
 
 def _range(bar: Bar) -> str:
     if bar.least == bar.most:
-        return signed(bar.least)
-    return f"{signed(bar.least)} to {signed(bar.most)}"
-
-
-def signed(number: int) -> str:
-    """A distance with its sign, from 10,000 on in thousands: k, M, G, T and so on."""
-    size = abs(number)
-    power = (len(str(size)) - 1) // 3 if size >= 10_000 else 0
-    scaled = size / 1000**power
-    shown = f"{scaled:.1f}" if power and scaled < 10 else f"{scaled:.0f}"
-    return f"{'-' if number < 0 else '+' if number else ''}{shown}{['', *'kMGTPE'][power]}"
+        return shortened(bar.least)
+    return f"{shortened(bar.least)} to {shortened(bar.most)}"
 
 
 def grid(pattern: Pattern, detail: Detail) -> Grid | None:
