@@ -21,6 +21,7 @@ from mlx_assay.conformance.commands import (
     releases,
     rendering,
     sums,
+    tensors,
 )
 from mlx_assay.conformance.commands.grammar import EXITS
 from mlx_assay.conformance.reporting.outlet import patient
@@ -37,6 +38,7 @@ COMMANDS = (
     cases,
     references,
     sums,
+    tensors,
     releases,
     capturing,
     machinery,
