@@ -21,6 +21,7 @@ NAMES = (
     "quick_run",
     "versions",
     "fixtures",
+    "adapter",
     "diff",
     "gate",
     "report_rendering",

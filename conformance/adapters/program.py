@@ -89,6 +89,11 @@ class Program:
         self._folder.close()
         return obeyed
 
+    def kill(self) -> None:
+        """Ends the program without a word."""
+        self._channel.end()
+        self._folder.close()
+
     def _start(self, executor: Mapping[str, str], deadline: float | None) -> protocol.Started:
         self._channel.send(protocol.encode(protocol.Start(protocol.VERSION, dict(executor))))
         line = self._channel.receive(deadline)

@@ -22,6 +22,9 @@ from mlx_assay.conformance.verdict import Verdict
 TOLD = ("name", "simd_sum", "f32_denormals", "f16_denormals", "contraction")
 """What a program from outside is told of the executor: that on which bits may depend."""
 
+UNKNOWN = ["x"]
+"""Parameters of an operation that no contract knows, such as the echo of adapters."""
+
 _IMPORTABLE = "an importable module or module:object"
 SHARES = 4
 """Of a case's limit, one is the longest that a checked run of a launch may take: a kernel that hangs is then found."""
@@ -195,7 +198,7 @@ class Implementation:
         described = self.environment["executor"]
         executor = {key: str(described[key]) for key in TOLD if key in described}
         known = contracts()
-        parameters = {name: list(known[name].parameters) if name in known else [] for name in self._looked_for}
+        parameters = {name: list(known[name].parameters) if name in known else UNKNOWN for name in self._looked_for}
         return ProgramStart(list(found.argv), folder, executor, parameters)
 
 
