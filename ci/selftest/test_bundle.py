@@ -237,6 +237,26 @@ def test_bundles_of_the_built_in_kernels_conform(case: str, launches: int, tmp_p
     assert (code, record.conforms) == (EXIT_CONFORMS, True), text
 
 
+@pytest.mark.parametrize(
+    ("fault", "verdict", "kernels", "failure"),
+    [
+        ("kernel_writes_past_end", Verdict.ERROR, 1, "run again on host, fails: StrayAccess"),
+        ("segfaults", Verdict.CRASHED, 0, "call 1 gave nothing: its process ended"),
+    ],
+)
+def test_a_call_that_fails_is_told_of_with_its_launches(
+    fault: str, verdict: Verdict, kernels: int, failure: str, tmp_path: Path
+) -> None:
+    case = replayed(CASE)
+    with Implementation(f"bad.{fault}") as implementation:
+        record = judge(case, implementation)
+    bundle, pool = decode(pack(case, record, f"bad.{fault}", None, 60.0))
+    assert (record.verdict, len(bundle.kernels)) == (verdict, kernels)
+    (tmp_path / "a.bundle").write_bytes(encode(msgspec.structs.replace(bundle, subcases=bundle.subcases[:1]), pool))
+    code, text = told(tmp_path / "a.bundle", launching=True)
+    assert (code, failure in text) == (EXIT_DIFFERS, True), text
+
+
 def test_a_run_keeps_a_bounded_number(
     record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:

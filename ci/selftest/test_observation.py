@@ -9,7 +9,7 @@ import mlx.core as mx
 import pytest
 
 from mlx_assay.impl.executors import metal_kernel, poison, use
-from mlx_assay.impl.executors.observation import Launch, Observer, listening, observed
+from mlx_assay.impl.executors.observation import Call, Launch, Observer, listening, observed, recording
 from mlx_assay.impl.executors.signature import Definition
 
 DOUBLE = metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * 2;")
@@ -63,6 +63,24 @@ def test_the_innermost_observer_has_the_word_also_after_an_exception() -> None:
             raise ZeroDivisionError
         assert doubled([1]) == [7]
     assert doubled([1]) == [2]
+
+
+def test_a_recorder_hears_of_a_launch_before_and_after_it() -> None:
+    heard: list[tuple[str, Any]] = []
+
+    def recorder(definition: Definition, call: Call, outputs: list[Any] | None) -> None:
+        heard.append((definition.name, outputs and outputs[0].tolist()))
+        assert (call.inputs[0].tolist(), call.grid) == ([1, 2], (2, 1, 1))
+
+    def failing(definition: Definition, launch: Launch) -> list[Any]:
+        raise ZeroDivisionError
+
+    with recording(recorder):
+        doubled([1, 2])
+        with pytest.raises(ZeroDivisionError), observed(failing):
+            doubled([1, 2])
+    doubled([1, 2])
+    assert heard == [("double", None), ("double", [2, 4]), ("double", None)]
 
 
 def test_definitions_are_told_where_they_are_made() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from mlx_assay.conformance.bundling.recorder import Log
 from mlx_assay.conformance.bundling.rejudging import result_of
 from mlx_assay.conformance.bundling.rerun import rerun
 from mlx_assay.impl.executors import metal_kernel, poison, use
-from mlx_assay.impl.executors.observation import recording
+from mlx_assay.impl.executors.observation import observed, recording
 
 COPY = metal_kernel(
     "copy", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = T(x[i * x_strides[0]]);", "", False
@@ -106,6 +107,21 @@ def test_what_cannot_be_told_of_is_left_out_with_a_word(monkeypatch: pytest.Monk
     launches, pool = decode(log.encoded())
     assert (launches.launches, list(pool)) == ([], [])
     assert "arrays of more than 100 bytes" in launches.omitted
+
+
+def test_a_launch_that_ends_the_process_is_told_of_before(tmp_path: Path) -> None:
+    """The file is there while the launch runs, with an output that has not come."""
+    stray = metal_kernel("stray", ["x"], ["y"], "y[1u << 20] = x[0];")
+    found: list[Launches] = []
+
+    def look(definition: Any, launch: Any) -> list[Any]:
+        found.append(decode((tmp_path / "log").read_bytes())[0])
+        raise ZeroDivisionError
+
+    with use("host"), recording(Log(tmp_path / "log").hear), observed(look), pytest.raises(ZeroDivisionError):
+        launched(stray, mx.ones(3))
+    (launch,) = found[0].launches
+    assert (launch.outputs[0].tensor, launch.outputs[0].shape, launch.grid) == ("", [3], (3, 1, 1))
 
 
 def test_launches_that_are_not_asked_for_are_not_recorded() -> None:

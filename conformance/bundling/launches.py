@@ -56,8 +56,8 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Buffer(_Strict, frozen=True, kw_only=True):
     """An array: the tensor with its bytes, row by row. `strides`, in elements, where the kernel saw it otherwise.
 
-    `made_by` names the launch, and the place among its outputs, that made an input's memory; null for what came from
-    elsewhere.
+    The tensor is empty for an output of a launch that did not come to its end. `made_by` names the launch, and the
+    place among its outputs, that made an input's memory; null for what came from elsewhere.
     """
 
     tensor: Key
@@ -134,7 +134,8 @@ def check(launches: Launches, pool: Pool) -> None:
         if named != given:
             raise ValueError(f"Expected {named} inputs and outputs of {kernel.name!r} but got {given}")
         for buffer in (*launch.inputs, *launch.outputs):
-            pool.array(buffer.tensor, NUMPY[buffer.dtype], buffer.shape)
+            if buffer.tensor or buffer in launch.inputs:
+                pool.array(buffer.tensor, NUMPY[buffer.dtype], buffer.shape)
             if buffer.made_by is not None:
                 _check_maker(buffer, launches.launches[:index])
             if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):

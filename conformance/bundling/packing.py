@@ -48,6 +48,10 @@ ROOM = 64 << 20
 """Bytes of arrays; a subcase that would take more is left out, unless it is the first."""
 
 Outcomes = Sequence[Outcome]
+DIED = Outcome()
+"""Of the call during which the process ended or its time was up."""
+
+DEATH = "nothing: its process ended, or its time was up"
 
 
 def pack(case: Case, record: Record, target: str | None, executor: str | None, limit: float) -> bytes:
@@ -67,7 +71,10 @@ def pack(case: Case, record: Record, target: str | None, executor: str | None, l
         told = record.difference.subcase if record.difference else ""
         order = sorted(range(len(subcases)), key=lambda index: subcases[index].label != told)
         for index in order:
-            packing.add(index, subcases[index], outcomes[index :: len(subcases)], len(subcases))
+            died = len(outcomes) < 2 * len(subcases) and len(outcomes) % len(subcases) == index
+            packing.add(
+                index, subcases[index], [*outcomes[index :: len(subcases)], *([DIED] if died else [])], len(subcases)
+            )
         return archive.encode(packing.bundle(case, record, implementation), packing.pool)
 
 
@@ -92,7 +99,7 @@ class Packing:
             self._left_out.append(subcase.label)
             return
         wants, untold = self._wants(index, subcase)
-        repeated = len(outcomes) == 2 and same_bits(*outcomes)
+        repeated = len(outcomes) == 2 and (same_bits(*outcomes) or _same_failure(*outcomes))
         self._subcases.append(
             BundledSubcase(
                 label=subcase.label,
@@ -176,10 +183,12 @@ class Packing:
         if outcome.raised is not None:
             raised = outcome.raised
             told = Raised(type=raised.type, bases=raised.bases[:100], message=raised.message[:20_000])
-            return Round(poison=poison, schedule=schedule, raised=told, omitted="the call raised")
+            found, omitted = self._launches(place, call)
+            return Round(poison=poison, schedule=schedule, raised=told, launches=found, omitted=omitted)
         if outcome.array is None:
-            other = f"{outcome.type or outcome.dtype} of shape {list(outcome.shape)}"
-            return Round(poison=poison, schedule=schedule, other=other[:2000], omitted="no output")
+            other = f"{outcome.type or outcome.dtype} of shape {list(outcome.shape)}" if outcome != DIED else DEATH
+            found, omitted = self._launches(place, call)
+            return Round(poison=poison, schedule=schedule, other=other[:2000], launches=found, omitted=omitted)
         got = self._buffer(f"{place}/got", outcome.array)
         found, omitted = self._launches(place, call)
         return Round(poison=poison, schedule=schedule, got=got, launches=found, omitted=omitted)
@@ -198,6 +207,8 @@ class Packing:
 
     def _launch(self, place: str, launch: launches.Launch, found: Launches, pool: Pool) -> launches.Launch:
         def moved(buffer: Buffer) -> Buffer:
+            if not buffer.tensor:
+                return buffer
             return msgspec.structs.replace(
                 buffer, tensor=self.pool.add(f"{place}/{buffer.tensor}", archive.array(buffer, pool))
             )
@@ -214,6 +225,10 @@ class Packing:
 
     def _buffer(self, name: str, array: np.ndarray) -> Buffer:
         return Buffer(tensor=self.pool.add(name, array), dtype=str(array.dtype), shape=list(array.shape))  # type: ignore[arg-type]
+
+
+def _same_failure(first: Outcome, second: Outcome) -> bool:
+    return first.array is None and second.array is None and first == second
 
 
 def _read(path: Path) -> bytes:

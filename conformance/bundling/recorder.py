@@ -28,6 +28,9 @@ from mlx_assay.impl.executors.observation import Call, recording
 from mlx_assay.impl.executors.signature import Definition
 
 SUFFIX = ".safetensors"
+EARLY = 8 << 20
+"""Bytes of arrays up to which the file is written before each launch too."""
+
 _unsigned = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
@@ -52,8 +55,7 @@ class _Counter:
 
 def _recorded(function: Callable[..., Any], folder: Path, counter: _Counter) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
-        log = Log()
-        place = folder / f"{counter.calls}{SUFFIX}"
+        log = Log(folder / f"{counter.calls}{SUFFIX}")
         counter.calls += 1
         try:
             with recording(log.hear):
@@ -61,28 +63,40 @@ def _recorded(function: Callable[..., Any], folder: Path, counter: _Counter) -> 
                 if type(result) is mx.array:
                     mx.eval(result)
         finally:
-            place.write_bytes(log.encoded())
+            log.write()
         return result
 
     return call
 
 
 class Log:
-    """The launches of one call, as they come."""
+    """The launches of one call, as they come, and the file that tells of them."""
 
-    def __init__(self) -> None:
-        self._heard: list[tuple[Definition, Call, list[Any]]] = []
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._heard: list[tuple[Definition, Call, list[Any] | None]] = []
         self._omitted = ""
 
-    def hear(self, definition: Definition, call: Call, outputs: list[Any]) -> None:
-        """Notes a launch; arrays are read when the call is over, since Metal has not run it yet."""
-        size = sum(array.nbytes for _, call, outputs in self._heard for array in (*call.inputs, *outputs))
+    def hear(self, definition: Definition, call: Call, outputs: list[Any] | None) -> None:
+        """Notes a launch that is to come, or what it gave; arrays are read later, since Metal has not run it yet."""
+        if outputs is not None:
+            self._heard = [(known, of, outputs if of is call else gave) for known, of, gave in self._heard]
+            return
+        size = sum(array.nbytes for _, known, gave in self._heard for array in (*known.inputs, *(gave or ())))
         if len(self._heard) == MOST_LAUNCHES:
             self._omitted = f"more than {MOST_LAUNCHES} launches"
         elif size > LARGEST:
             self._omitted = f"arrays of more than {LARGEST} bytes"
         else:
-            self._heard.append((definition, call, outputs))
+            self._heard.append((definition, call, None))
+        if size <= EARLY:
+            # A launch may end the process.
+            self.write()
+
+    def write(self) -> None:
+        """Puts the file in its place."""
+        if self._path is not None:
+            self._path.write_bytes(self.encoded())
 
     def encoded(self) -> bytes:
         """The file that tells of them; of none where one cannot be told of."""
@@ -125,12 +139,17 @@ Made = dict[tuple[int, int], tuple[int, int]]
 """From address and size of what a launch made to the launch and the place among its outputs."""
 
 
-def _launch(index: int, kernel: int, call: Call, outputs: list[Any], pool: Pool, made: Made) -> Launch:
+def _launch(index: int, kernel: int, call: Call, outputs: list[Any] | None, pool: Pool, made: Made) -> Launch:
     x, y, z = call.grid
     u, v, w = call.threadgroup
     inputs = [_buffer(f"{index}/in-{place}", array, pool, made) for place, array in enumerate(call.inputs)]
-    given = [_buffer(f"{index}/out-{place}", array, pool, {}) for place, array in enumerate(outputs)]
-    made |= {_memory(array): (index, place) for place, array in enumerate(outputs) if array.size}
+    given = [_buffer(f"{index}/out-{place}", array, pool, {}) for place, array in enumerate(outputs or ())]
+    made |= {_memory(array): (index, place) for place, array in enumerate(outputs or ()) if array.size}
+    if outputs is None:
+        given = [
+            Buffer(tensor="", dtype=_name(dtype), shape=list(shape))  # type: ignore[arg-type]
+            for shape, dtype in zip(call.output_shapes, call.output_dtypes, strict=True)
+        ]
     return Launch(
         kernel=kernel,
         inputs=inputs,

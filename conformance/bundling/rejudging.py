@@ -59,7 +59,9 @@ class Rejudging:
             for number, each in enumerate(subcase.rounds):
                 self._round(number, subcase, each, [*bundled, *here])
             if not subcase.rounds:
-                self._note("bundled", "incomplete", "  no call came to an end")
+                self._say("  not called: the process had ended")
+                if self._bundle.verdict not in (Verdict.CRASHED, Verdict.TIMED_OUT):
+                    self.found.setdefault("bundled", set()).add("incomplete")
         return max((worst(found) for found in self.found.values()), key=RANK.index, default="incomplete")
 
     def _note(self, what: str, outcome: Outcome, line: str) -> None:
@@ -101,11 +103,10 @@ class Rejudging:
 
     def _round(self, number: int, subcase: BundledSubcase, each: Round, yardsticks: list[Yardstick]) -> None:
         where = f"  call {number + 1}"
-        if subcase.raises or each.raised:
+        if subcase.raises or each.raised or each.got is None:
             self._raised(where, subcase, each)
-            return
-        if each.got is None:
-            self._note("bundled", "differs", f"{where} returned {each.other}")
+            if self._limit and each.launches:
+                self._fail_again(where, each)
             return
         got = archive.array(each.got, self._pool)
         self._say(f"{where} returned {summarised(got)}")
@@ -121,11 +122,17 @@ class Rejudging:
     def _raised(self, where: str, subcase: BundledSubcase, each: Round) -> None:
         expected = " or ".join(subcase.raises) or "a result"
         if each.raised is None:
-            self._note("bundled", "differs", f"{where} returned, expected {expected} to be raised")
+            told = each.other or "a result"
+            self._note("bundled", "differs", f"{where} gave {told}, expected {expected}")
             return
         right = bool(set(each.raised.bases) & set(subcase.raises))
         told = f"{where} raised {each.raised.type}: {each.raised.message}, expected {expected}"
         self._note("bundled", "conforms" if right else "differs", told)
+
+    def _fail_again(self, where: str, each: Round) -> None:
+        made = rerun(self._bundle, each, self._pool, self._limit)
+        told = f"fails: {made.failure}" if made.failure else "comes to its end"
+        self._say(f"{where}, run again on host, {told}")
 
     def _hold(self, what: str, where: str, got: np.ndarray, yardsticks: list[Yardstick]) -> None:
         if not yardsticks:
@@ -171,7 +178,7 @@ class Rejudging:
             index
             for index, launch in enumerate(each.launches)
             if any(
-                made.outputs[index, place].tobytes() != archive.array(buffer, self._pool).tobytes()
+                not buffer.tensor or made.outputs[index, place].tobytes() != archive.array(buffer, self._pool).tobytes()
                 for place, buffer in enumerate(launch.outputs)
             )
         ]
@@ -181,7 +188,7 @@ def result_of(each: Round, pool: Pool, got: np.ndarray) -> tuple[int, int] | Non
     """The launch and output whose bytes the call returned, the last one first; None where it is of none."""
     for index in reversed(range(len(each.launches))):
         for place, buffer in enumerate(each.launches[index].outputs):
-            if archive.array(buffer, pool).tobytes() == got.tobytes():
+            if buffer.tensor and archive.array(buffer, pool).tobytes() == got.tobytes():
                 return index, place
     return None
 

@@ -72,6 +72,8 @@ def _file(bundle: Bundle, each: Round, pool: Pool) -> bytes:
     own = Pool()
 
     def named(buffer: Buffer, place: str) -> Buffer:
+        if not buffer.tensor:
+            return buffer
         return msgspec.structs.replace(buffer, tensor=own.add(place, archive.array(buffer, pool)))
 
     renamed = [

@@ -53,6 +53,7 @@ class Kernel:
         arguments.check_way(verbose, stream)
         call = observation.Call(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value)
         if choice.current() == "metal":
+            observation.begun(self.definition, call)
             made = self._on_metal()(
                 *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose),
                 choice.current_poison(),
@@ -66,6 +67,7 @@ class Kernel:
                 "executor 'host', which cannot run there: call it outside of the transformation, or use "
                 "mx.disable_compile()."
             )
+        observation.begun(self.definition, call)
         poison = DEFAULT_POISON if (chosen := choice.current_poison()) is None else chosen
         launch = observation.Launch(
             run=lambda: self._host(

@@ -1,6 +1,6 @@
 """Who watches kernels run: every launch on the host executor, in whichever thread, goes through one observer.
 
-A recorder is told afterwards, of launches on any executor.
+A recorder is told before and afterwards, of launches on any executor.
 """
 
 import contextlib
@@ -41,8 +41,11 @@ Observer = Callable[[Definition, Launch], list[Any]]
 Listener = Callable[[Definition], object]
 """Gets a kernel's definition where it is made, or where it is called before its arguments are evaluated."""
 
-Recorder = Callable[[Definition, Call, list[Any]], object]
-"""Gets a kernel, what it was called with and what it gave, which on Metal may not be evaluated yet."""
+Recorder = Callable[[Definition, Call, list[Any] | None], object]
+"""Gets a kernel and what it is called with before the launch, and what it gave besides afterwards.
+
+None stands for outputs before the launch; on Metal they may not be evaluated afterwards. One that fails has no second.
+"""
 
 _observer: Observer | None = None
 _recorder: Recorder | None = None
@@ -96,13 +99,19 @@ def called(definition: Definition) -> None:
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Launches that succeed are told to `recorder` alone while this holds, in the whole process."""
+    """Launches are told to `recorder` alone while this holds, in the whole process."""
     global _recorder
     before, _recorder = _recorder, recorder
     try:
         yield
     finally:
         _recorder = before
+
+
+def begun(definition: Definition, call: Call) -> None:
+    """Tells whoever records of a launch that is to come."""
+    if (recorder := _recorder) is not None:
+        recorder(definition, call, None)
 
 
 def recorded(definition: Definition, call: Call, outputs: list[Any]) -> list[Any]:
