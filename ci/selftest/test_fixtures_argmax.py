@@ -271,7 +271,7 @@ def test_promised_specials_are_present(judged: list[Facts]) -> None:
 
 
 def test_errors_are_expected_where_they_are_tagged(quick: list[Facts]) -> None:
-    assert {facts.case.kind for facts in quick if facts.raises} == {"error/empty", "error/scalar"}
+    assert {facts.case.kind for facts in quick if facts.raises} == {"error/empty", "error/scalar", "error/lse"}
     assert all(("error" in facts.tags) == bool(facts.raises) for facts in quick)
 
 

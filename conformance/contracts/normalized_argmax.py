@@ -196,7 +196,12 @@ CONTRACTS = [
             Reference("stock_metal", _metal_given, Verdict.SAME_BITS, applies=_metal_free, alone=False),
         ),
         rules=(
-            Rule(1, "lse [..., 1] has the logits' dtype and any value, NaN and infinities included.", "this project"),
+            Rule(
+                1,
+                "lse [..., 1] has the logits' dtype and any value, NaN and infinities included; one of another shape "
+                "or dtype raises ValueError or TypeError.",
+                "this project",
+            ),
             *CORE_RULES,
         ),
         relaxations=(),

@@ -27,6 +27,8 @@ def argmax_given(logits: mx.array, lse: mx.array) -> mx.array:
     """The first id of the largest score, the normaliser given."""
     if logits.ndim == 0 or logits.size == 0:
         raise ValueError(f"Expected logits with elements but got shape {logits.shape}")
+    if lse.shape != (*logits.shape[:-1], 1) or lse.dtype != logits.dtype:
+        raise ValueError(f"Expected an lse for logits of shape {logits.shape} but got shape {lse.shape}, {lse.dtype}")
     return mx.argmax(logits - lse, axis=-1)
 
 
