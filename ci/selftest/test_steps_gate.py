@@ -106,3 +106,13 @@ def test_a_job_that_did_not_pass_fails_the_gate(results: dict[str, str], devices
     assert done.returncode == code, done
     assert ("::error" in done.stdout) is (code != 0 and bool(results))
     assert ("no Metal device takes part" in done.stdout) is ("device" in results and devices != "true")
+
+
+def test_a_shard_has_a_report_of_its_own(stage: Stage) -> None:
+    stage.put("mlx-assay")
+    assert stage.run(STEPS / "conformance", LEG="host", SHARD="2/8").returncode == 0
+    (arguments,) = stage.of("mlx-assay")
+    asked = parsed(arguments)
+    assert asked["shard"] == "2/8"
+    assert stage.outputs["name"] == "host-2-of-8"
+    assert Path(stage.outputs["report"]).name == "host-2-of-8.json"
