@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mlx_assay.conformance.options import DEFAULT_LIMIT, Options
+from mlx_assay.conformance.options import Options, default_limit
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES, Outcome, Report, decode, outcome
 from mlx_assay.conformance.reporting.summary import closing, printable, worst
@@ -78,7 +78,9 @@ def run_conformance(
     executor: str | None = None,
     workers: int | None = None,
     without: Sequence[str] = (),
-    limit: float = DEFAULT_LIMIT,
+    limit: float | None = None,
+    checked: bool = False,
+    profile: str | os.PathLike[str] | None = None,
     report: str | os.PathLike[str] | None = None,
     leg: str | None = None,
     check: bool = True,
@@ -102,9 +104,11 @@ def run_conformance(
         executor=executor,
         tier=tier,
         seed=seed,
-        limit=limit,
+        limit=default_limit(checked) if limit is None else limit,
         without=tuple(without),
+        profile=None if profile is None else os.path.abspath(profile),
         leg=leg,
+        checked=checked,
     )
     with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder:
         path = Path(folder, "report.json") if report is None else Path(report).absolute()
@@ -147,6 +151,7 @@ def _command(asked: Options, path: Path, workers: int | None) -> list[str]:
         "--tier": asked.tier,
         "--seed": str(asked.seed),
         "--limit": repr(float(asked.limit)),
+        "--profile": asked.profile,
         "--leg": asked.leg,
         "--report": str(path),
         "-n": _workers(workers),
@@ -154,6 +159,7 @@ def _command(asked: Options, path: Path, workers: int | None) -> list[str]:
     folders = [os.path.abspath(folder) for folder in sys.path]
     return [
         *(sys.executable, "-P", "-c", START, json.dumps(folders), "run"),
+        *(["--checked"] if asked.checked else []),
         *(f"--without={name}" for name in asked.without),
         *(
             f"{name}={value}" if len(name) > 2 else f"{name}{value}"

@@ -83,6 +83,12 @@ def test_a_report_is_no_worse_than_itself(each: Record) -> None:
     assert found.conforming + found.failing == 1
 
 
+def test_two_reports_of_one_run_are_told_of() -> None:
+    each = report(FINE)
+    assert compared(each, each).notes == ["another run: both reports are of the same one"]
+    assert compared(each, report(FINE)).notes == []
+
+
 def test_a_new_case_that_fails_fails_anew_and_one_that_conforms_is_new() -> None:
     found = compared(report(FINE), report(FINE, differing(2), record(3)))
     assert [(change.kind, change.old) for change in found.changes] == [("newly-failing", None), ("new", None)]

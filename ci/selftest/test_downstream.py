@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import mlx_assay.conformance
 from mlx_assay.conformance import Conformance, ConformanceError, run_conformance
+from mlx_assay.conformance.cli import parser
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.reporting.report import decode, encode
 from mlx_assay.conformance.session import Session
@@ -124,6 +126,44 @@ def test_an_earlier_report_stands_for_no_run(tmp_path: Path, monkeypatch: pytest
         run_conformance("mlx_assay.impl", report=tmp_path / "r.json", check=False)
     with pytest.raises(ConformanceError, match="the run left no report"):
         run_conformance("mlx_assay.impl", check=False)
+
+
+def test_every_argument_reaches_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The command is argparse's to read: each argument comes out of it as it went in."""
+    monkeypatch.setattr("mlx_assay.conformance.downstream.START", "import sys; print(sys.argv[2:]); sys.exit(2)")
+    with pytest.raises(ValueError, match="Expected what mlx-assay run can do") as raised:
+        run_conformance(
+            "a:b",
+            ("x/*", "y"),
+            tier="full",
+            seed=3,
+            executor="host",
+            workers=2,
+            without=["torch-reference"],
+            limit=1.5,
+            checked=True,
+            profile="m4.json",
+            report=tmp_path / "r.json",
+            leg="m4",
+        )
+    words = ast.literal_eval(str(raised.value).splitlines()[-1])
+    assert words[0] == "run"
+    read = vars(parser().parse_args(words))
+    assert read.pop("queries") == ["x/*", "y"]
+    expected = {
+        "implementation": "a:b",
+        "tier": "full",
+        "seed": 3,
+        "executor": "host",
+        "n": 2,
+        "without": ["torch-reference"],
+        "limit": 1.5,
+        "checked": True,
+        "profile": os.path.abspath("m4.json"),
+        "report": str(tmp_path / "r.json"),
+        "leg": "m4",
+    }
+    assert {name: read[name] for name in expected} == expected
 
 
 class Kernels:

@@ -53,6 +53,8 @@ def compare(old: Given, new: Given) -> Difference:
             agreeing[after[case_id].conforms] += 1
         else:
             changes.append(change)
+    if old.report.run and old.report.run == new.report.run:
+        notes.insert(0, "another run: both reports are of the same one")
     changes.sort(key=lambda change: KINDS.index(change.kind))
     counts = Counter(change.kind for change in changes)
     sides = _side(old), _side(new)
