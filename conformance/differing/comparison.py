@@ -24,6 +24,7 @@ from mlx_assay.conformance.differing.settings import settings
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report, outcome
 
+UNTOLD = Told("unknown", "unknown")
 NOTES = 20
 """Notes that are kept; more say the same."""
 
@@ -45,12 +46,14 @@ def compare(old: Given, new: Given) -> Difference:
     changes: list[Change] = []
     notes: list[str] = []
     agreeing: Counter[bool] = Counter()
+    same_bits = 0
     for case_id in dict.fromkeys([*after, *before]):
-        change, note = _change(before.get(case_id), after.get(case_id), old.path.parent, new.path.parent)
-        if note and len(notes) < NOTES:
-            notes.append(note)
+        change, known = _change(before.get(case_id), after.get(case_id), old.path.parent, new.path.parent)
+        if known.note and len(notes) < NOTES:
+            notes.append(known.note)
         if change is None:
             agreeing[after[case_id].conforms] += 1
+            same_bits += known.got == "same"
         else:
             changes.append(change)
     if old.report.run and old.report.run == new.report.run:
@@ -68,6 +71,7 @@ def compare(old: Given, new: Given) -> Difference:
         counts={kind: counts[kind] for kind in KINDS},
         conforming=agreeing[True],
         failing=agreeing[False],
+        same_bits=same_bits,
         changes=changes,
         reasons=reasons,
         notes=notes,
@@ -83,20 +87,20 @@ def _by_id(given: Given) -> Mapping[str, Record]:
     return found
 
 
-def _change(old: Record | None, new: Record | None, old_folder: Path, new_folder: Path) -> tuple[Change | None, str]:
-    """What changed of one case, or None; and a note where something could not be looked at."""
+def _change(old: Record | None, new: Record | None, old_folder: Path, new_folder: Path) -> tuple[Change | None, Told]:
+    """What changed of one case, or None; and what is known of its outputs, where it fails in both."""
     record = new or old
     assert record is not None
     kind = _kind(old, new)
     if kind != "still-failing":
         parts: list[Part] = ["verdict"] if old and new else []
-        return (_made(kind, record, old, new, parts) if kind else None), ""
+        return (_made(kind, record, old, new, parts) if kind else None), UNTOLD
     assert old is not None
     assert new is not None
     known = told(old, new, old_folder, new_folder)
     if parts := _parts(old, new, known):
-        return _made(kind, record, old, new, parts, known), known.note
-    return None, known.note
+        return _made(kind, record, old, new, parts, known), known
+    return None, known
 
 
 def _kind(old: Record | None, new: Record | None) -> Kind | None:

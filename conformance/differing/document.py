@@ -89,8 +89,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Two reports, and what changed from the old one to the new one.
 
-    `conforming` and `failing` count the cases of which both say the same. `reasons` are why the comparison is
-    incomplete, `notes` what could not be looked at besides.
+    `conforming` and `failing` count the cases of which both say the same, `same_bits` the failing ones among them of
+    which whole outputs say so. `reasons` are why the comparison is incomplete, `notes` what could not be looked at.
     """
 
     schema: Literal["urn:mlx-assay:diff:1"]
@@ -101,6 +101,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[Kind, int]
     conforming: int
     failing: int
+    same_bits: int
     changes: list[Change]
     reasons: list[str] = []
     notes: list[str] = []

@@ -63,7 +63,9 @@ def lines(difference: Difference) -> Iterator[tuple[str, str]]:
 def closing(difference: Difference) -> str:
     """The verdict, and the counts that it rests on."""
     counts = [f"{count} {HEADS[kind]}" for kind, count in difference.counts.items() if count]
-    told = ", ".join([*counts, f"{difference.conforming} conform as before", f"{difference.failing} fail as before"])
+    same = f" ({difference.same_bits} with the same bits)" if difference.same_bits else ""
+    unchanged = (f"{difference.conforming} conform as before", f"{difference.failing} fail as before{same}")
+    told = ", ".join([*counts, *unchanged])
     because = f" ({'; '.join(difference.reasons)})" if difference.reasons else ""
     return f"{difference.verdict}{because}: {told}"
 
@@ -124,7 +126,7 @@ def markdown(difference: Difference) -> str:
         if not changes:
             continue
         made += [
-            f"## {HEADS[kind]}: {len(changes)}".capitalize(),
+            f"## {HEADS[kind].capitalize()}: {len(changes)}",
             "",
             "| case | verdict | what came |",
             "|---|---|---|",
