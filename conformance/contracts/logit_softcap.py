@@ -81,7 +81,9 @@ def _hex(value: np.ndarray) -> str:
     return f"0x{int.from_bytes(value.tobytes(), 'little'):0{2 * value.dtype.itemsize}x}"
 
 
-WITHIN = "tanh within 5 ulp (float32) or 1 ulp (float16, bfloat16), then the product: Metal Shading Language 7.4"
+WITHIN = (
+    "rule 4: tanh within 5 ulp (float32) or 1 ulp (float16, bfloat16), then the product: Metal Shading Language 7.4"
+)
 
 RULES = (
     Rule(1, "The cap is a Python number, rounded to float32 and then to x's dtype.", "mlx: mx.array of a number"),
@@ -133,9 +135,12 @@ def _contract(operation: str, summary: str) -> Contract:
             Reference("stock_mlx", _by("stock_mlx", "logit_softcap")),
             *(
                 Reference("mlx_lm_softcap", _by("mlx_lm_softcap", form), rule=rule, applies=cap_printed)
-                for form, rule in (("gemma4", "gemma4_text, compiled"), ("gemma3n", "gemma3n, compiled"))
+                for form, rule in (
+                    ("gemma4", "rule 3: gemma4_text, compiled"),
+                    ("gemma3n", "rule 3: gemma3n, compiled"),
+                )
             ),
-            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma2"), rule="gemma2, unfused"),
+            Reference("mlx_lm_softcap", _by("mlx_lm_softcap", "gemma2"), rule="rule 3: gemma2, unfused"),
             *(
                 Reference(oracle, _by(oracle, "logit_softcap"), Verdict.WITHIN_ULP, _ulps, WITHIN, _cap_kept)
                 for oracle in ("precise_softcap", "numpy_reference", "torch_reference")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Arguments, Contract, seen
+from mlx_assay.conformance.contract import Arguments, Contract, Reference, seen
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.diagnosis.exhibit import Exhibit
 from mlx_assay.conformance.judging.compare import Comparison, compare
@@ -147,7 +148,13 @@ class Judged:
         why = self._explained(evidence, tuple(comparison.places[0].index))
         reference = expected.reference
         policy = str(reference.conforms)
-        return self._difference(comparison, evidence, why, self.panel.title(reference), policy, reference.rule)
+        return self._difference(comparison, evidence, why, self.panel.title(reference), policy, self._rule(reference))
+
+    def _rule(self, reference: Reference) -> str:
+        """The number of the contract's rule that a reference names, where it names one."""
+        named = re.match(r"rule (\d+)\b", reference.rule)
+        numbers = {str(rule.number) for rule in self.contract.rules}
+        return named[1] if named and named[1] in numbers else ""
 
     def _evidence(self, comparison: Comparison, got: np.ndarray, want: np.ndarray, round_: int) -> Evidence:
         call = self.index + round_ * self.count
