@@ -44,8 +44,6 @@ def mutate(
     except equivalents.StaleError as error:
         raise Refusal(str(error)) from None
     mutants = _chosen(operations, operators, changed_since, say)
-    if not mutants:
-        return EXIT_CONFORMS
     began = time.monotonic()
     say(f"{len(mutants)} mutants, {workers} at a time")
     try:
