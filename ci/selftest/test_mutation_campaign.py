@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mlx_assay.conformance.mutation.bench import EQUIVALENT, KILLED, SURVIVED, Bench
+from mlx_assay.conformance.mutation.bench import Bench
 from mlx_assay.conformance.mutation.killers import checked_cases, killers
 from mlx_assay.conformance.mutation.mutant import Mutant, Place, all_mutants
 from mlx_assay.conformance.mutation.operator import Edit
+from mlx_assay.conformance.mutation.ruling import EQUIVALENT, KILLED, SURVIVED
 from mlx_assay.conformance.mutation.source import sources
 from mlx_assay.fixtures.case import Case
 from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory

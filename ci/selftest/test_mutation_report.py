@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mlx_assay.conformance.mutation import killers, report
-from mlx_assay.conformance.mutation.bench import Ruling
 from mlx_assay.conformance.mutation.equivalents import StaleError, by_id, check, decode, spans
 from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.playbill import Playbill
+from mlx_assay.conformance.mutation.ruling import Ruling
 from mlx_assay.conformance.mutation.table import rendered
 
 REASON = "The bound is checked again before anything is written, so that no bit changes."

@@ -41,6 +41,7 @@ def add(verbs: Any) -> None:
     gate.add_argument(
         "--now", metavar="TIME", help="the time to judge ages by, ISO 8601 with offset (default: the clock's)"
     )
+    gate.add_argument("--mutants", metavar="FILE", help="a report of mlx-assay mutate, where the policy asks for one")
     gate.add_argument("--json", metavar="FILE", help="write the decision as JSON")
     gate.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
     gate.set_defaults(call=_gate)
@@ -53,7 +54,7 @@ def add(verbs: Any) -> None:
 def _gate(arguments: argparse.Namespace) -> int:
     from mlx_assay.conformance.verbs.gate import Request, gate
 
-    names = ("policy", "commit", "artefact", "statement", "predicate", "url", "now", "json", "markdown")
+    names = ("policy", "commit", "artefact", "statement", "predicate", "url", "now", "json", "markdown", "mutants")
     return gate(Request(reports=arguments.reports, **{name: getattr(arguments, name) for name in names}))
 
 

@@ -15,6 +15,7 @@ from mlx_assay.conformance.gating.audit import audit
 from mlx_assay.conformance.gating.coverage import covered, known
 from mlx_assay.conformance.gating.gathering import Gathered, gather, leg_of
 from mlx_assay.conformance.gating.intake import Damaged, Taken, printed, take
+from mlx_assay.conformance.gating.mutants import noticed
 from mlx_assay.conformance.gating.presence import present
 from mlx_assay.conformance.gating.reading import PolicyFile
 from mlx_assay.conformance.gating.reason import Reason, incomplete
@@ -99,8 +100,12 @@ def decide(
     commit: str = "",
     artefact: Artefact | None = None,
     suite: Suite | None = None,
+    mutants: str | None = None,
 ) -> Decision:
-    """Reads the reports, works out anew what they say, and holds them against the policy; never raises for a report."""
+    """Reads the reports, works out anew what they say, and holds them against the policy; never raises for a report.
+
+    `mutants` is the file of a report of `mlx-assay mutate`.
+    """
     suite = suite or Suite()
     policy = file.policy
     taken, reasons = _taken(files)
@@ -116,6 +121,7 @@ def decide(
     states, stale = waive(policy, legs, now.date(), suite)
     reasons += [*stale, *unmet(policy, met)]
     reasons += [told for made in legs for told in failures(made)]
+    reasons += noticed(mutants, policy.mutants)
     return Decision(
         schema=SCHEMA,
         verdict=reason.verdict(reasons),

@@ -86,6 +86,14 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     leg: str = ""
 
 
+class Mutants(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a report of `mlx-assay mutate` must show: killed of those not equivalent, how many, and which operations."""
+
+    score: Annotated[float, Meta(gt=0, le=1)]
+    least: Count
+    operations: list[Text] = []
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a gate asks. `commit`: whether reports must be of the commit that the command line names.
 
@@ -103,6 +111,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     allowed: dict[Text, Text] = {}
     needs: list[Need] = []
     waivers: list[Waiver] = []
+    mutants: Mutants | None = None
 
 
 def schema() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mlx_assay.conformance.mutation.killers import checked_cases, killers
 from mlx_assay.conformance.mutation.memo import Memo
 from mlx_assay.conformance.mutation.mutant import Mutant
 from mlx_assay.conformance.mutation.playbill import Playbill
+from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, EQUIVALENT, KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.mutation.sameness import Texts
 from mlx_assay.conformance.mutation.source import folder as kernels
 from mlx_assay.conformance.process.implementation import Implementation
@@ -26,9 +27,8 @@ from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import all_cases
 from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory
 
-KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
 TARGET = "mlx_assay.conformance.mutation.stage"
-FIRST = 24
+FIRST = 32
 """Cases that are tried before the compiler is asked whether anything changed."""
 
 CACHE = "mutants"
@@ -43,16 +43,6 @@ Suite = Callable[[tuple[str, ...]], Sequence[Case]]
 
 class CampaignError(RuntimeError):
     """The suite cannot tell mutants from kernels: the kernels themselves do not conform here."""
-
-
-class Ruling(msgspec.Struct, frozen=True):
-    """What came of one mutant: outcome, who killed it (case, checker or compilation), or why it is equivalent."""
-
-    id: str
-    outcome: str
-    killed_by: str = ""
-    reason: str = ""
-    seconds: float = 0.0
 
 
 class Bench:
@@ -152,11 +142,11 @@ class Bench:
             raise CampaignError(f"{case.id} cannot be judged: {record.message}")
         if UNCOMPILED in record.message:
             lines = record.message.partition(UNCOMPILED)[2].strip(":\n ").splitlines()
-            return f"compilation: {lines[0].strip() if lines else 'refused'}"
+            return f"{COMPILATION}: {lines[0].strip() if lines else 'refused'}"
         if WATCHED in record.message:
             said = record.message.partition(WATCHED)[2].splitlines()[0]
-            return f"checker: {said.removesuffix(', expected a result')}"
-        return f"checker: {case.id} {record.verdict}" if self._checking else case.id
+            return f"{CHECKER}: {said.removesuffix(', expected a result')}"
+        return f"{CHECKER}: {case.id} {record.verdict}" if self._checking else case.id
 
     def _judged(self, case: Case, name: str) -> Record:
         self._playbill.write(name, self._checking)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.mutation.bench import EQUIVALENT, SURVIVED, Bench, CampaignError, Ruling
+from mlx_assay.conformance.mutation.bench import Bench, CampaignError
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants
+from mlx_assay.conformance.mutation.ruling import EQUIVALENT, SURVIVED, Ruling
 
 MEMORY = Path("/dev/shm")
 """Where copies of a few kilobytes are written, a few thousand of them, where the system has it."""

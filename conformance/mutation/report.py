@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from mlx_assay.conformance.mutation.bench import EQUIVALENT, KILLED, SURVIVED, Ruling
-from mlx_assay.conformance.mutation.mutant import Mutant
+from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, EQUIVALENT, KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.mutation.source import sources
+
+if TYPE_CHECKING:
+    from mlx_assay.conformance.mutation.mutant import Mutant
 
 SCHEMA = "mlx-assay-mutants/1"
 
@@ -71,12 +74,12 @@ def campaign(
 def totals(rows: Sequence[Row]) -> dict[str, int]:
     """How many were killed by a case, the checker and compilation, are equivalent, and survived."""
     by = Counter(row.killed_by.partition(":")[0] for row in rows if row.outcome == KILLED)
-    others = by["checker"] + by["compilation"]
+    others = by[CHECKER] + by[COMPILATION]
     outcomes = Counter(row.outcome for row in rows)
     return {
         "case": outcomes[KILLED] - others,
-        "checker": by["checker"],
-        "compilation": by["compilation"],
+        CHECKER: by[CHECKER],
+        COMPILATION: by[COMPILATION],
         EQUIVALENT: outcomes[EQUIVALENT],
         SURVIVED: outcomes[SURVIVED],
     }

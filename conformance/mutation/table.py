@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from mlx_assay.conformance.mutation.bench import EQUIVALENT, KILLED, SURVIVED
 from mlx_assay.conformance.mutation.report import Campaign, Row
+from mlx_assay.conformance.mutation.ruling import EQUIVALENT, KILLED, SURVIVED
 
 WIDTH = 64
 """Characters of a case id that the table shows."""

@@ -45,17 +45,18 @@ class Request:
     now: str | None = None
     json: str | None = None
     markdown: str | None = None
+    mutants: str | None = None
 
 
 def gate(request: Request) -> int:
     """Decides; the exit code is the decision's. Files of an earlier call are removed first, whatever comes of this."""
     asked = [request.statement, request.predicate, request.json, request.markdown]
-    files = outputs.asked(asked, [*request.reports, request.policy, *([request.artefact] if request.artefact else [])])
+    files = outputs.asked(asked, [*request.reports, request.policy, *filter(None, (request.artefact, request.mutants))])
     outputs.clear(files)
     now, commit, artefact = _now(request), _commit(request), _artefact(request)
     policy = _policy(request, commit)
     with _unswept():
-        decision = decide(policy, request.reports, now, commit, artefact)
+        decision = decide(policy, request.reports, now, commit, artefact, mutants=request.mutants)
     _write(decision, files, request.url or "")
     console = Console()
     show(decision, console if console.is_terminal else Console(width=WIDTH))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, table
-from mlx_assay.conformance.mutation.bench import KILLED, SURVIVED, CampaignError, Ruling
+from mlx_assay.conformance.mutation.bench import CampaignError
 from mlx_assay.conformance.mutation.catalogue import names
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants, chosen
+from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.options import output
 from mlx_assay.conformance.verbs.interruption import interruptible
@@ -123,7 +124,7 @@ def _learn(mutants: Sequence[Mutant], rulings: Sequence[Ruling]) -> None:
     cases = [
         (texts[ruling.id], ruling.killed_by)
         for ruling in rulings
-        if ruling.outcome == KILLED and not ruling.killed_by.startswith(("checker:", "compilation:"))
+        if ruling.outcome == KILLED and not ruling.killed_by.startswith((f"{CHECKER}:", f"{COMPILATION}:"))
     ]
     killers.write(killers.learned(cases))
 

@@ -1,0 +1,54 @@
+"""How well the suite notices faults: a report of `mlx-assay mutate` held against the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.gating.policy import Mutants
+from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named
+from mlx_assay.conformance.mutation import report
+from mlx_assay.conformance.mutation.ruling import SURVIVED
+from mlx_assay.conformance.mutation.source import SERVED, sources
+
+WHERE = "mutants"
+LARGEST = 32 << 20
+"""Bytes of a report: a few thousand mutants take one or two million."""
+AGAIN = "run mlx-assay mutate --json FILE on these kernels, and give --mutants FILE"
+
+
+def noticed(file: str | None, asked: Mutants | None) -> list[Reason]:
+    """Why a report of mutants does not open the gate; a report that nothing asks for is a mistake too."""
+    if asked is None:
+        surplus = incomplete(WHERE, "a report was given, and the policy has no table [mutants]", "leave --mutants out")
+        return [surplus] if file is not None else []
+    if file is None:
+        return [incomplete(WHERE, "the policy asks for a report of mutants, and none was given", AGAIN)]
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"Expected a report of {LARGEST} bytes at most")
+        found = report.decode(content)
+    except (OSError, ValueError) as error:
+        return [incomplete(WHERE, f"{printed(file)} cannot be read: {printed(str(error))}", AGAIN)]
+    return list(_held(found, asked))
+
+
+def _held(found: report.Campaign, asked: Mutants) -> Iterator[Reason]:
+    if not found.complete:
+        yield incomplete(WHERE, "the campaign was not run to its end", AGAIN)
+    installed = {name: source.digest for name, source in sources().items()}
+    if others := sorted(name for name, digest in found.sources.items() if installed.get(name) != digest):
+        yield incomplete(WHERE, f"it is of other kernels than those installed: {named(others)}", AGAIN)
+    judged = {name for text in found.sources for name in SERVED.get(text, ())}
+    if missing := sorted(set(asked.operations) - judged):
+        yield incomplete(WHERE, f"it has no mutants of {', '.join(missing)}", AGAIN)
+    if len(found.mutants) < asked.least:
+        yield incomplete(WHERE, f"it has {len(found.mutants)} mutants, and {asked.least} are needed", AGAIN)
+    if found.score is None or found.score < asked.score:
+        survivors = [row.id for row in found.mutants if row.outcome == SURVIVED]
+        told = "none" if found.score is None else f"{found.score:.4f}"
+        mend = "add a case that kills them, or the reason why they are equivalent"
+        yield differs(WHERE, f"the score is {told}, and {asked.score} is needed: {named(survivors)}", mend)

@@ -1,0 +1,21 @@
+"""A ruling: what came of one mutant."""
+
+from __future__ import annotations
+
+import msgspec
+
+KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
+"""Outcomes."""
+
+CHECKER, COMPILATION = "checker", "compilation"
+"""What `killed_by` begins with where no case killed, before a colon."""
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """An outcome, who killed the mutant (a case, the checker or compilation), or why it is equivalent."""
+
+    id: str
+    outcome: str
+    killed_by: str = ""
+    reason: str = ""
+    seconds: float = 0.0
