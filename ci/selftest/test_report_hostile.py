@@ -23,7 +23,7 @@ from sarif_schema import SARIF
 from mlx_assay.conformance.rendering.annotation import MOST, annotated
 from mlx_assay.conformance.rendering.ctrf import ctrf
 from mlx_assay.conformance.rendering.markdown import LARGEST as LARGEST_MARKDOWN
-from mlx_assay.conformance.rendering.markdown import markdown
+from mlx_assay.conformance.rendering.markdown import fenced, markdown
 from mlx_assay.conformance.rendering.page import LARGEST, page
 from mlx_assay.conformance.rendering.reading import read
 from mlx_assay.conformance.rendering.sarif import sarif
@@ -125,6 +125,12 @@ def test_markdown_has_only_its_own_structure(report_of: Report) -> None:
     known = ("<code>", "</code>", "<br>", "<details>", "</details>")
     assert [one for one in elements(made) if not one.startswith(known)] == []
     assert "@e" not in "".join(line for line in made.split("\n") if line.startswith(("#", "|", "-")))
+
+
+@pytest.mark.parametrize("inside", ["a", "```", "a\n````\n# b", "~~~"])
+def test_a_fence_holds_whatever_stands_in_it(inside: str) -> None:
+    blocks = MarkdownIt("commonmark").parse(fenced(inside))
+    assert [(block.type, block.content) for block in blocks] == [("fence", inside + "\n")]
 
 
 def test_a_message_of_a_million_signs_is_cut_everywhere(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 from base64 import b64encode
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import pytest
 from markup import Page
 
 from mlx_assay.conformance.record import Bar, Map, Pattern
+from mlx_assay.conformance.rendering import page as pages
 from mlx_assay.conformance.rendering.cleaning import clean
 from mlx_assay.conformance.rendering.encoding import shortened
 from mlx_assay.conformance.rendering.explanation import Explanation
@@ -54,6 +56,43 @@ def test_what_has_no_room_is_counted() -> None:
     shown = made.count('<details class="case') + made.count('<p class="case brief')
     assert 200 < shown < 900
     assert f"{900 - shown:,} more cases that do not conform are left out" in Page(made).text
+
+
+def test_where_all_that_has_room_is_still_too_much_there_is_less_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    for largest in (LARGEST, 500_000, 250_000, 40_000):
+        monkeypatch.setattr(pages, "LARGEST", largest)
+        made = page(report(400, 100))
+        assert len(made.encode()) <= largest
+        assert Page(made).faults == []
+        assert "All 400 cases ran; 100 do not conform" in Page(made).text
+        sizes.append(len(made))
+    assert sizes == sorted(sizes, reverse=True)
+    assert "100 more cases that do not conform are left out here" in Page(made).text
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb`, as WCAG 2 defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_texts_stand_out_in_light_and_dark(scheme: int) -> None:
+    style = files("mlx_assay.conformance.rendering").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w-]+):(#[0-9a-f]+)", style.split(":root{")[1 + scheme]))
+    pairs = [(text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "page", "code")]
+    pairs += [(text, f"{text}-bg") for text in ("good", "bad", "worse", "open")]
+    pairs += [(text, "paper") for text in ("good", "bad", "worse", "open", "s", "e", "m")]
+    pairs += [(text, "hit") for text in ("s", "e", "m")]
+    weak = {}
+    for pair in pairs:
+        dark, light = sorted(luminance(colours[name]) for name in pair)
+        if (contrast := (light + 0.05) / (dark + 0.05)) < 4.5:
+            weak[pair] = round(contrast, 2)
+    assert weak == {}
 
 
 @pytest.mark.parametrize("failing", [0, 5])
@@ -165,6 +204,12 @@ def test_a_map_keeps_its_cells_where_there_is_room() -> None:
     assert drawn.shades == [[0, 1, 2, 4], [0, 0, 0, 2]]
     assert drawn.lines == (2,)
     assert drawn.thick == ()
+
+
+def test_a_cell_takes_no_more_than_the_darkest_shade() -> None:
+    drawn = grid(pattern(1, 2, 1, [99, -5]), FINE)
+    assert drawn is not None
+    assert drawn.shades == [[4, 0]]
 
 
 def test_cells_are_put_together_where_there_is_not() -> None:
