@@ -8,11 +8,12 @@ import tomllib
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 from sound import COMMIT, FAILING, POLICY, QUERY, Gate, document, ids, report
 
 from mlx_assay.conformance.gating import decision, policy
-from mlx_assay.conformance.reporting.report import Implementation, Shard, Source
+from mlx_assay.conformance.reporting.report import Implementation, Shard, Source, Totals
 from mlx_assay.conformance.splitting import whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
@@ -44,19 +45,19 @@ def waiver(query: str, expect: str = "differs", until: str = "2026-06-01", more:
 
 def test_a_sound_report_passes(gate: Gate) -> None:
     assert gate(report()) == EXIT_CONFORMS, gate.text
-    assert "conforms: 1 reports, 30 cases" in gate.text
+    assert "conforms: reports: 1, cases: 30" in gate.text
 
 
 @pytest.mark.parametrize("verdict", FAILING)
 def test_a_failing_case_differs(gate: Gate, verdict: Verdict) -> None:
     assert gate(report(verdicts={FIRST: verdict})) == EXIT_DIFFERS
-    assert f"host: 1 case {verdict}: {FIRST}: mlx-assay replay '{FIRST}'" in gate.text
+    assert f"host: {verdict}: 1 case, {FIRST}: mlx-assay replay '{FIRST}'" in gate.text
 
 
 def test_incomplete_comes_before_differs(gate: Gate) -> None:
     assert gate(report(verdicts={FIRST: Verdict.DIFFERS, SECOND: Verdict.NOT_RUN})) == EXIT_INCOMPLETE
-    assert f"1 case differs: {FIRST}" in gate.text
-    assert f"1 cases that were not run: {SECOND}" in gate.text
+    assert f"differs: 1 case, {FIRST}" in gate.text
+    assert f"not run: 1 case, {SECOND}" in gate.text
 
 
 def test_a_missing_leg_is_incomplete_and_one_that_is_not_required_is_not(gate: Gate) -> None:
@@ -105,7 +106,7 @@ def test_a_need_asks_for_more_than_the_contract(gate: Gate) -> None:
     need = f'[[needs]]\nquery = "{query}"\nverdict = "same-bits"\n'
     assert gate(weaker, policy=asked) == EXIT_CONFORMS, gate.text
     assert gate(weaker, policy=asked + need) == EXIT_DIFFERS
-    assert "1 case same-value where same-bits is needed" in gate.text
+    assert "same-value where same-bits is needed: 1 case" in gate.text
     assert gate(weaker, policy=asked + need + 'device_class = ["g16"]\n') == EXIT_INCOMPLETE
     assert "need 1 (trellis_fold): it meets no case of any report" in gate.text
     accepted = waiver(relaxed[-1].id, "same-value")
@@ -115,7 +116,7 @@ def test_a_need_asks_for_more_than_the_contract(gate: Gate) -> None:
 def test_a_waiver_covers_the_case_that_fails_as_it_expects(gate: Gate) -> None:
     failing = report(verdicts={FIRST: Verdict.DIFFERS})
     assert gate(failing, policy=POLICY + waiver(FIRST)) == EXIT_CONFORMS, gate.text
-    assert f"waiver holds: {FIRST}, 1 cases differs, until 2026-06-01: known since June" in gate.text
+    assert f"waiver holds: {FIRST}, cases: 1, differs until 2026-06-01: known since June" in gate.text
     assert gate(failing, policy=POLICY + waiver(FIRST, more='leg = "host"')) == EXIT_CONFORMS
 
 
@@ -124,8 +125,8 @@ def test_a_waiver_covers_the_case_that_fails_as_it_expects(gate: Gate) -> None:
     [
         (waiver(FIRST, until="2026-05-31"), "it expired: its last day was 2026-05-31"),
         (waiver(FIRST, "crashed"), "expected crashed but got differs"),
-        (waiver(SECOND), "1 of its cases conforms"),
-        (waiver("normalized_argmax/bfloat16/ties/*"), "29 of its cases conform,"),
+        (waiver(SECOND), "now conforming: 1 case"),
+        (waiver("normalized_argmax/bfloat16/ties/*"), "now conforming: 29 cases"),
         (waiver("normalized_argmax/float32/ties/*"), "it meets no case of any report"),
         (waiver(FIRST) + waiver(FIRST), "another waiver covers"),
     ],
@@ -244,4 +245,23 @@ def test_the_example_of_a_downstream_holds(gate: Gate) -> None:
         assert f"{leg}: it has no report" in gate.text
     healed = report("m1", queries, None, "g13", implementation=implementation)
     assert gate(*(reports | {"m1": healed}).values(), policy=asked) == EXIT_INCOMPLETE
-    assert "1 of its cases conforms" in gate.text
+    assert "now conforming: 1 case" in gate.text
+
+
+def test_this_project_s_own_policy_passes_a_whole_run_and_nothing_less(gate: Gate) -> None:
+    asked = (ROOT / "ci/gate.toml").read_text()
+    plain = report(queries=[])
+    packages = {name: told.lstrip("=") for name, told in tomllib.loads(asked)["packages"].items()}
+    environment = msgspec.structs.replace(plain.environment, packages=packages)
+    named = Implementation(name="mlx_assay.impl", operations=plain.implementation.operations)
+    whole = msgspec.structs.replace(plain, environment=environment, implementation=named)
+    assert gate(whole, policy=asked) == EXIT_CONFORMS, gate.text
+    for lost in whole.environment.packages:
+        fewer = {name: told for name, told in packages.items() if name != lost}
+        less = msgspec.structs.replace(whole, environment=msgspec.structs.replace(environment, packages=fewer))
+        assert gate(less, policy=asked) == EXIT_INCOMPLETE
+        assert f"package {lost} " in gate.text
+    cases = whole.cases[:-1]
+    less = msgspec.structs.replace(whole, cases=cases, totals=Totals.of(len(cases), cases))
+    assert gate(less, policy=asked) == EXIT_INCOMPLETE
+    assert f"missing of its selection: 1 case, {whole.cases[-1].id}" in gate.text

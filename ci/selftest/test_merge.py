@@ -78,7 +78,7 @@ FOREIGN: dict[str, tuple[list[Report], str]] = {
         [part(1), part(2, implementation=Implementation(name="b", operations=["normalized_argmax"])), part(3)],
         f"{OTHERS} implementation",
     ),
-    "a case in two": ([part(1), part(2, [*NAMES[1::3], NAMES[0]]), part(3)], "cases stand in two shards"),
+    "a case in two": ([part(1), part(2, [*NAMES[1::3], NAMES[0]]), part(3)], "in two shards: 1 case"),
     "a case in none": ([part(1), part(2, NAMES[4::3]), part(3)], "the shards do not hold the cases"),
     "beyond the count": ([part(1), part(2), part(3), part(4)], "expected shard 1 to 10000 but got 4 of 3"),
     "number zero": ([part(1), part(2), part(3), part(0, NAMES[2::3])], "got 0 of 3"),
@@ -108,7 +108,7 @@ def test_a_run_that_was_split_from_less_than_its_selection_is_told(gate: Gate) -
     less = NAMES[:-1]
     parts = [part(index, less[index - 1 :: COUNT], whole=whole(less)) for index in (1, 2, 3)]
     assert merge(gate, *parts) == EXIT_INCOMPLETE
-    assert f"1 cases of its selection are missing: {NAMES[-1]}" in gate.text
+    assert f"missing of its selection: 1 case, {NAMES[-1]}" in gate.text
 
 
 def test_the_report_is_none_of_the_shards(gate: Gate) -> None:

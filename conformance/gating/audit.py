@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from mlx_assay.conformance.gating.intake import printed
-from mlx_assay.conformance.gating.reason import Reason, incomplete, named, some
+from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.device import device_class
@@ -78,30 +78,30 @@ def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
     """One reason a kind of fault, however many cases have it."""
     counts = Counter(record.id for record in report.cases)
     if len(counts) < len(report.cases):
-        yield f"cases stand in it twice: {named([name for name, count in counts.items() if count > 1])}", EDITED
+        yield f"twice in it: {cases([name for name, count in counts.items() if count > 1])}", EDITED
     operations = set(report.implementation.operations)
     sound = {name for name, oracle in report.environment.oracles.items() if oracle.state == "ok"}
     checks: list[tuple[str, str, Check]] = [
         ("ids that are none", EDITED, lambda record: suite.case(record.id) is None),
-        ("ids of another operation or dtype", EDITED, lambda record: not _of_id(record, suite)),
-        ("cases of operations that the implementation lacks", EDITED, lambda record: _lacking(record, operations)),
-        ("cases whose verdict and conformance do not go together", EDITED, _contradicts),
-        ("cases that conform, with a failure's message", EDITED, _conforms_with_message),
-        ("cases without a command that replays them", EDITED, lambda record: not _replays(record)),
-        ("cases with numbers that cannot be", EDITED, lambda record: not _numbers(record)),
-        ("cases that were not run", AGAIN, lambda record: record.verdict is Verdict.NOT_RUN),
+        ("of another operation or dtype than the id", EDITED, lambda record: not _of_id(record, suite)),
+        ("of an operation that the implementation lacks", EDITED, lambda record: _lacking(record, operations)),
+        ("verdict and conformance do not go together", EDITED, _contradicts),
+        ("conforming, with what a failure tells", EDITED, _conforms_with_message),
+        ("without a command that replays it", EDITED, lambda record: not _replays(record)),
+        ("numbers that cannot be", EDITED, lambda record: not _numbers(record)),
+        ("not run", AGAIN, lambda record: record.verdict is Verdict.NOT_RUN),
         (
-            "cases on which oracles disagree",
+            "oracles disagree",
             "mlx-assay doctor tells which oracle is at fault",
             lambda record: record.verdict is Verdict.ORACLES_DISAGREE,
         ),
-        ("cases for which an oracle is missing", "install it: mlx-assay doctor", lambda record: bool(record.missing)),
-        ("cases that no sound oracle judged", "mlx-assay doctor", lambda record: _unjudged(record, sound)),
+        ("an oracle is missing", "install it: mlx-assay doctor", lambda record: bool(record.missing)),
+        ("no sound oracle judged", "mlx-assay doctor", lambda record: _unjudged(record, sound)),
     ]
     suspects = [record for record in report.cases if not _plain(record, suite.case(record.id), operations, sound)]
     for what, mend, check in checks:
         if found := [record.id for record in suspects if check(record)]:
-            yield f"{len(found)} {what}: {named(found)}", mend
+            yield f"{what}: {cases(found)}", mend
 
 
 def _plain(record: Record, case: Case | None, operations: set[str], sound: set[str]) -> bool:

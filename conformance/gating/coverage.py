@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg
-from mlx_assay.conformance.gating.reason import Reason, incomplete, named
+from mlx_assay.conformance.gating.reason import Reason, cases, incomplete
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
@@ -58,9 +58,9 @@ def _selected(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
     missing = [name for name in expected if name not in there]
     beyond = [name for name in got if name not in wanted]
     if missing:
-        yield f"{len(missing)} cases of its selection are missing: {named(missing)}", "run them too"
+        yield f"missing of its selection: {cases(missing)}", "run them too"
     if beyond:
-        yield f"{len(beyond)} cases are not of its selection: {named(beyond)}", EDITED
+        yield f"not of its selection: {cases(beyond)}", EDITED
     if not missing and not beyond:
         yield "its cases are not in the order of its selection", EDITED
 
@@ -72,7 +72,7 @@ def _strange(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
         if what := suite.strange(record, without):
             found.setdefault(what, []).append(record.id)
     for what, ids in found.items():
-        yield f"{len(ids)} cases with {what}: {named(ids)}" if what[0] in "ao" else f"{what}: {named(ids)}", EDITED
+        yield f"{what}: {cases(ids)}", EDITED
 
 
 def meant(records: Sequence[Record], text: str, suite: Suite, known_fixtures: bool) -> list[Record]:

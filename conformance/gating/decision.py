@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ from mlx_assay.conformance.gating import reason
 from mlx_assay.conformance.gating.audit import audit
 from mlx_assay.conformance.gating.coverage import covered, known
 from mlx_assay.conformance.gating.gathering import Gathered, gather, leg_of
-from mlx_assay.conformance.gating.intake import Damaged, Taken, printed, take
+from mlx_assay.conformance.gating.intake import LARGEST, Damaged, Taken, printed, read, take
 from mlx_assay.conformance.gating.mutants import noticed
 from mlx_assay.conformance.gating.presence import present
 from mlx_assay.conformance.gating.reading import PolicyFile
@@ -85,6 +86,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     legs: list[LegRow]
     operations: list[GroupRow]
     waivers: list[WaiverState]
+    mutants: Digested | None = None
     reasons: list[Reason]
 
     @property
@@ -134,6 +136,7 @@ def decide(
         legs=[_row(name, file, legs, gathered, reasons) for name in policy.legs],
         operations=[row for made in legs for row in _groups(made)],
         waivers=states,
+        mutants=_digested(mutants) if policy.mutants else None,
         reasons=reasons,
     )
 
@@ -147,6 +150,14 @@ def _taken(files: Sequence[str]) -> tuple[list[Taken], list[Reason]]:
         except Damaged as error:
             reasons.append(incomplete(printed(file), str(error), "take the file as the run wrote it, or run again"))
     return taken, reasons
+
+
+def _digested(file: str | None) -> Digested | None:
+    """A file with its digest, None where it cannot be read, which is a reason elsewhere."""
+    try:
+        return None if file is None else Digested(file=file, sha256=digest(read(Path(file), LARGEST)))
+    except Damaged:
+        return None
 
 
 def _one_source(taken: Sequence[Taken]) -> list[Reason]:

@@ -53,3 +53,8 @@ def some(names: Sequence[str]) -> str:
 def named(names: Sequence[str]) -> str:
     """The first few of names that nobody vouches for, and how many more there are."""
     return some([printed(name, 120) for name in names[:NAMED]] + list(names[NAMED:]))
+
+
+def cases(ids: Sequence[str]) -> str:
+    """How many cases, and the first few of them."""
+    return f"{len(ids)} case{'' if len(ids) == 1 else 's'}, {named(ids)}"

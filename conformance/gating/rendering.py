@@ -56,8 +56,8 @@ def closing(decision: Decision) -> str:
     """The verdict in one word, and what it is of."""
     cases = sum(row.cases for row in decision.legs)
     count = len(decision.reasons)
-    told = f", {count} reason{'s' if count > 1 else ''}" if count else ""
-    return f"{decision.verdict}: {len(decision.reports)} reports, {cases} cases{told}"
+    told = f", reasons: {count}" if count else ""
+    return f"{decision.verdict}: reports: {len(decision.reports)}, cases: {cases}{told}"
 
 
 def show(decision: Decision, console: Console) -> None:
@@ -82,8 +82,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Conso
 
 def _waivers(decision: Decision) -> list[str]:
     return [
-        f"waiver {waiver.state}: {waiver.query}{f' in {waiver.leg}' if waiver.leg else ''}, {waiver.cases} cases "
-        f"{waiver.expect}, until {waiver.until.isoformat()}: {waiver.reason} {waiver.issue}"
+        f"waiver {waiver.state}: {waiver.query}{f' in {waiver.leg}' if waiver.leg else ''}, cases: {waiver.cases}, "
+        f"{waiver.expect} until {waiver.until.isoformat()}: {waiver.reason} {waiver.issue}"
         for waiver in decision.waivers
     ]
 

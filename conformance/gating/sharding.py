@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from mlx_assay.conformance.gating.intake import Taken, printed
-from mlx_assay.conformance.gating.reason import Reason, incomplete, named, some
+from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, named, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.options import MOST_SHARDS
 from mlx_assay.conformance.record import Record
@@ -28,7 +28,7 @@ def merged(parts: Sequence[Taken], where: str, suite: Suite) -> tuple[Report | N
     ids = [record.id for part in ordered for record in part.report.cases]
     first = _shard(ordered[0])
     if twice := [name for name, count in Counter(ids).items() if count > 1]:
-        return None, [incomplete(where, f"cases stand in two shards: {named(twice)}", TOGETHER)]
+        return None, [incomplete(where, f"in two shards: {cases(twice)}", TOGETHER)]
     if whole(ids) != first.whole:
         return None, [incomplete(where, "the shards do not hold the cases that the run was split into", TOGETHER)]
     return _joined([part.report for part in ordered], suite), []
@@ -81,7 +81,7 @@ def _foreign(one: Report, other: Report) -> list[str]:
 
 
 def _joined(reports: Sequence[Report], suite: Suite) -> Report:
-    cases = _in_order(reports, suite)
+    records = _in_order(reports, suite)
     declared = sum(report.totals.declared for report in reports)
     complete = all(report.complete for report in reports)
     altered = sorted({name for report in reports for name in report.altered})
@@ -93,23 +93,23 @@ def _joined(reports: Sequence[Report], suite: Suite) -> Report:
         seconds=round(sum(report.seconds for report in reports), 3),
         shard=None,
         environment=_environment(reports),
-        totals=Totals.of(declared, cases),
+        totals=Totals.of(declared, records),
         complete=complete,
         altered=altered,
-        verdict=outcome(declared, cases, complete and not altered),
+        verdict=outcome(declared, records, complete and not altered),
         contracts={name: told for report in reports for name, told in report.contracts.items()},
-        cases=cases,
+        cases=records,
     )
 
 
 def _in_order(reports: Sequence[Report], suite: Suite) -> list[Record]:
     """Cases in the order of the selection where this suite knows it, else shard by shard."""
-    cases = [record for report in reports for record in report.cases]
+    records = [record for report in reports for record in report.cases]
     try:
         order = {case_id: place for place, case_id in enumerate(suite.selected(reports[0]).ids)}
     except ValueError:
-        return cases
-    return sorted(cases, key=lambda record: order.get(record.id, len(order)))
+        return records
+    return sorted(records, key=lambda record: order.get(record.id, len(order)))
 
 
 def _environment(reports: Sequence[Report]) -> Environment:

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlx_assay.conformance.gating.decision import Decision, Digested
 from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.gating.mutants import WHERE
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -28,6 +29,9 @@ def predicate(decision: Decision, url: str = "") -> dict[str, Any]:
     for row in decision.operations:
         kind = "failedTests" if row.failing else "warnedTests" if row.waived or row.warned else "passedTests"
         tests[kind].append(f"{row.leg}: {row.operation}/{row.dtype}")
+    if decision.mutants is not None:
+        failing = any(reason.where == WHERE for reason in decision.reasons)
+        tests["failedTests" if failing else "passedTests"].append(WHERE)
     result = "FAILED" if decision.verdict == "differs" else "WARNED" if tests["warnedTests"] else "PASSED"
     return {
         "result": result,
@@ -69,10 +73,18 @@ def _configuration(decision: Decision) -> list[dict[str, Any]]:
             }
             for report in decision.reports
         ),
+        *_mutants(decision),
         {"name": f"mlx-assay {suite.version} fixtures", "digest": {"sha256": suite.fixtures}},
         {"name": f"mlx-assay {suite.version} judge", "digest": {"sha256": suite.judge}},
         *commit,
     ]
+
+
+def _mutants(decision: Decision) -> list[dict[str, Any]]:
+    """The campaign's report, where the policy asked for one."""
+    if decision.mutants is None:
+        return []
+    return [{**_descriptor(decision.mutants), "mediaType": "application/json"}]
 
 
 def _descriptor(digested: Digested) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 from mlx_assay.conformance.gating.coverage import known, meant
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg, Need, Policy, Waiver
-from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named, some
+from mlx_assay.conformance.gating.reason import Reason, cases, differs, incomplete
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
@@ -115,24 +115,20 @@ def _met(
         return "unmatched", 0, "it meets no case of any report", "remove it, or mend its query"
     passing = [record.id for made, record in found if not _fails(made, record)]
     if passing:
-        return "stale", len(found), f"{_cases(passing)} now without it", "remove it, or narrow its query"
+        return "stale", len(found), f"now conforming: {cases(passing)}", "remove it, or narrow its query"
     other = [record for made, record in found if record.verdict != waiver.expect]
     if other:
-        text = f"expected {waiver.expect} but got {other[0].verdict}: {some([record.id for record in other])}"
+        text = f"expected {waiver.expect} but got {other[0].verdict}: {cases([record.id for record in other])}"
         return "stale", len(found), text, "look at the case anew, and state what is known of it"
     twice = [record.id for made, record in found if (made.name, record.id) in covered]
     if twice:
-        return "stale", len(found), f"another waiver covers {some(twice)} too", "let one waiver be about a case"
+        return "stale", len(found), f"another waiver covers it too: {cases(twice)}", "let one waiver be about a case"
     covered.update({(made.name, record.id): number for made, record in found})
     return "holds", len(found), "", ""
 
 
 def _fails(made: Judged, record: Record) -> bool:
     return record.id in made.failing or record.id in made.warned or record.verdict in INCOMPLETE
-
-
-def _cases(ids: Sequence[str]) -> str:
-    return f"{len(ids)} of its cases conform{'s' if len(ids) == 1 else ''}, {some(ids)}," if ids else ""
 
 
 def _state(waiver: Waiver, state: State, cases: int) -> WaiverState:
@@ -157,7 +153,7 @@ def failures(made: Judged) -> list[Reason]:
     return [
         differs(
             made.name,
-            f"{len(ids)} case{'s' if len(ids) > 1 else ''} {how}: {named(ids)}",
+            f"{how}: {cases(ids)}",
             printed(replays[ids[0]], 400),
         )
         for how, ids in found.items()
