@@ -25,6 +25,7 @@ NAMES = (
     "diff",
     "gate",
     "report_rendering",
+    "diagnosis",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

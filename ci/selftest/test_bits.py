@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from mlx_assay.conformance.cli import main
+from mlx_assay.conformance.diagnosis import pairing
 from mlx_assay.conformance.diagnosis.container import read
+from mlx_assay.conformance.judging.compare import compare
 from mlx_assay.fixtures.codec import save
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -79,6 +81,18 @@ def test_a_distance_passes_only_on_request(tmp_path: Path, capsys: pytest.Captur
     np.save(tmp_path / "a.npy", np.arange(3))
     np.save(tmp_path / "b.npy", np.arange(3) + 1)
     assert told(capsys, tmp_path / "a.npy", tmp_path / "b.npy", "--ulps", 5)[0] == 1
+
+
+@pytest.mark.parametrize("ulps", [None, 1, 2])
+def test_parts_are_put_together_as_a_whole(monkeypatch: pytest.MonkeyPatch, ulps: int | None) -> None:
+    """Compared in parts of 7 elements, at once, and by the judge's own comparison."""
+    got = off(off(WANT, np.s_[:, 3:30:5]), np.s_[1, 20:24], 2)
+    whole = pairing.pair("x", "x", got, WANT, ulps)
+    monkeypatch.setattr(pairing, "PART", 7)
+    assert pairing.pair("x", "x", got, WANT, ulps) == whole
+    found = compare(got, WANT, (), ulps)
+    assert (whole.verdict, whole.count, whole.total) == (found.rung, found.count, found.total)
+    assert (whole.worst_ulp, tuple(whole.places)) == (found.worst_ulp, found.places)
 
 
 def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

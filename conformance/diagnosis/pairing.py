@@ -10,10 +10,13 @@ import numpy as np
 
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.diagnosis.pattern import pattern
-from mlx_assay.conformance.judging.compare import compare
+from mlx_assay.conformance.judging.compare import PLACES, Comparison, compare
 from mlx_assay.conformance.judging.ulp import has_distance
 from mlx_assay.conformance.record import Pattern, Place
-from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict, weakest
+
+PART = 1 << 22
+"""Elements that are compared at once."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,13 +90,42 @@ def _listed(tensors: Mapping[str, np.ndarray]) -> str:
     return ", ".join(names) + (f" and {len(tensors) - 20} more" if len(tensors) > 20 else "") or "which has none"
 
 
+def _compared(one: np.ndarray, two: np.ndarray, ulps: int | None) -> Comparison:
+    """As `compare` has it, part by part, since what it keeps of a place takes many times the place's own bytes."""
+    came, right = one.reshape(-1), two.reshape(-1)
+    parts: list[tuple[int, Comparison]] = []
+    for first in range(0, one.size, PART):
+        part = compare(came[first : first + PART], right[first : first + PART], (), ulps)
+        if part.rung is not Verdict.SAME_BITS:
+            parts.append((first, part))
+    if not parts:
+        return Comparison(Verdict.SAME_BITS, 0, one.size, 0, (), ())
+    rung = weakest([part.rung for _, part in parts])
+    telling = [(first, part) for first, part in parts if part.rung is rung]
+    worst = [part.worst_ulp for _, part in telling]
+    places = [
+        Place([int(axis) for axis in np.unravel_index(place.index[0] + first, one.shape)], place.got, place.want)
+        for first, part in telling
+        for place in part.places
+    ]
+    return Comparison(
+        rung=rung,
+        count=sum(part.count for _, part in telling),
+        total=one.size,
+        worst_ulp=None if None in worst else max(apart for apart in worst if apart is not None),
+        places=tuple(places[:PLACES]),
+        relaxations=(),
+        at=np.concatenate([part.at + first for first, part in telling]),
+    )
+
+
 def pair(name: str, other: str, one: np.ndarray, two: np.ndarray, ulps: int | None) -> Pair:
     """Holds one tensor, what came, against another, what is expected."""
     told: dict[str, Any] = {"name": name, "other": other, "dtype": str(one.dtype), "shape": list(one.shape)}
     if one.dtype != two.dtype or one.shape != two.shape:
         reason = f"{one.dtype} {list(one.shape)} against {two.dtype} {list(two.shape)}"
         return Pair(**told, verdict=Verdict.DIFFERS, reason=reason)
-    found = compare(one, two, (), ulps if has_distance(one.dtype) else None)
+    found = _compared(one, two, ulps if has_distance(one.dtype) else None)
     if found.rung is Verdict.SAME_BITS:
         return Pair(**told, verdict=found.rung, total=found.total)
     return Pair(
