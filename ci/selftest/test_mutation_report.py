@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mlx_assay.conformance.mutation import killers, report
 from mlx_assay.conformance.mutation.equivalents import StaleError, by_id, check, decode, spans
 from mlx_assay.conformance.mutation.mutant import all_mutants
+from mlx_assay.conformance.mutation.page import page
 from mlx_assay.conformance.mutation.playbill import Playbill
 from mlx_assay.conformance.mutation.ruling import Ruling
 from mlx_assay.conformance.mutation.table import rendered
@@ -89,6 +91,18 @@ def test_the_table_tells_all() -> None:
     assert f"survived: {MUTANTS[4].id} at {MUTANTS[4].place}" in text
     assert all(f"  {line}" in text for line in MUTANTS[4].diff.splitlines() if not line.startswith(("---", "+++")))
     assert "incomplete: 2 mutants were not judged" in "\n".join(rendered(made(3)))
+
+
+def test_the_page_tells_all_and_escapes_it() -> None:
+    hostile = msgspec.structs.replace(made(), diffs={MUTANTS[4].id: "<script>alert(1)</script>"})
+    text = page(hostile)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "0.7500" in text
+    assert str(MUTANTS[4].place) in text
+    assert REASON in text
+    assert text.count('<details class="case"') == 1
+    assert "2 mutants were not judged" in page(made(3))
 
 
 def test_nothing_that_can_be_killed_has_no_score() -> None:

@@ -27,6 +27,7 @@ def add(verbs: Any) -> None:
     )
     mutate.add_argument("--changed-since", metavar="REF", help="only texts that differ from those of this git commit")
     mutate.add_argument("--json", metavar="FILE", help="write the report as JSON")
+    mutate.add_argument("--html", metavar="FILE", help="write it as a page, with the survivors' diffs")
     mutate.add_argument("-n", metavar="N", type=_workers, default=2, help="processes that judge (default: 2)")
     mutate.add_argument(
         "--limit",
@@ -56,6 +57,7 @@ def _mutate(arguments: argparse.Namespace) -> int:
         limit=arguments.limit,
         workers=arguments.n,
         json=arguments.json,
+        html=arguments.html,
         learn=arguments.learn,
         recheck=arguments.recheck,
     )

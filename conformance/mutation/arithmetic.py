@@ -153,8 +153,9 @@ OPERATORS = (
     Operator("initial-value", "a wrong initial value", _initial),
     Operator("sign-of-zero", "minus zero for zero", _sign_of_zero),
     Operator("sign-dropped", "a sign or a negation is lost", _sign_dropped),
-    Operator("wrap-dropped", "a remainder or a mask is not taken", _wrap),
-    Operator("shift", "a shift off by one, or counted from the other end of the word", _shift),
+    # A shift as long as the word is undefined, and this machine's instruction happens to mask it.
+    Operator("wrap-dropped", "a remainder or a mask is not taken", _wrap, same_code=False),
+    Operator("shift", "a shift off by one, or counted from the other end of the word", _shift, same_code=False),
     Operator("unsigned-made-signed", "an unsigned number is taken for a signed one", _signed),
     Operator("order-reversed", "a loop runs from its end: another order of sums, of ties, of bytes", _order_of_sums),
 )

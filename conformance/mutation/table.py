@@ -32,14 +32,20 @@ def _short(killed_by: str) -> str:
     return killed_by.partition("?")[0]
 
 
-def _table(report: Campaign) -> Iterator[str]:
+def grouped(report: Campaign) -> list[tuple[tuple[str, str], list[Row]]]:
+    """The mutants of each operation and operator, operations in alphabetical order."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in report.mutants:
         groups.setdefault((row.operation, row.operator), []).append(row)
-    width = max((len(operator) for _, operator in groups), default=8)
+    return sorted(groups.items(), key=lambda item: item[0][0])
+
+
+def _table(report: Campaign) -> Iterator[str]:
+    groups = grouped(report)
+    width = max((len(operator) for (_, operator), _ in groups), default=8)
     yield f"{'':{width}}  mutants killed equivalent survived  killed most by"
     last = ""
-    for (operation, operator), rows in sorted(groups.items(), key=lambda item: item[0][0]):
+    for (operation, operator), rows in groups:
         if operation != last:
             yield operation
             last = operation

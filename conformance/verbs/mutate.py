@@ -32,13 +32,14 @@ def mutate(
     limit: float = 10.0,
     workers: int = 2,
     json: str | None = None,
+    html: str | None = None,
     learn: bool = False,
     recheck: bool = False,
     say: Say = print,
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
     checked_executor("host")
-    target = _file(json)
+    target, for_page = _file(json), _file(html)
     try:
         reasons = equivalents.by_id(equivalents.reasons())
         equivalents.check(reasons, all_mutants().keys())
@@ -61,6 +62,10 @@ def mutate(
         say(line)
     if target is not None:
         report.write(found, target)
+    if for_page is not None:
+        from mlx_assay.conformance.mutation.page import page
+
+        for_page.write_text(page(found), "utf-8")
     if learn:
         _learn(mutants, rulings)
     wrong = report.refuted(reasons, found.mutants)
