@@ -296,7 +296,8 @@ def test_a_large_arena_is_given_back(make: Make) -> None:
 def test_close_ends_what_the_implementation_started(make: Make, tmp_path: Path) -> None:
     (tmp_path / "own_starter.py").write_text(
         "import os, subprocess\nimport mlx.core as mx\n"
-        "started = [subprocess.Popen(['sleep', '3600'], close_fds=False).pid]\n"
+        "sleep = ['sleep', '3600']\n"
+        "started = [subprocess.Popen(sleep, close_fds=False, start_new_session=own).pid for own in (0, 1)]\n"
         "def pid(array):\n    return mx.array([os.getpid(), *started], dtype=mx.uint32)\n"
     )
     implementation = make("own_starter")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from mlx_assay.conformance.judging.judge import judge
+from mlx_assay.conformance.process.descendants import descendants
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.verdict import Verdict
@@ -176,6 +179,42 @@ def test_what_a_program_starts_ends_with_it(bench: Bench, fault: str) -> None:
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not alive(pid)
+
+
+JUDGE = """
+import sys, time
+from mlx_assay.conformance.process.implementation import Implementation
+implementation = Implementation(sys.argv[1], "host", 60.0, operations=["apply_token_bitmask"])
+print(implementation.operations, implementation._child._process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_program_and_no_folder_outlives_its_judge(number: signal.Signals, tmp_path: Path) -> None:
+    deaf = "import sys, time; sys.path.insert(0, sys.argv[1]); import mask; input(); mask.say(mask.started({}))"
+    program = f"cmd: {sys.executable} -S -E -c '{deaf}; time.sleep(600)' {PROGRAMS}"
+    judge = subprocess.Popen(
+        [sys.executable, "-c", JUDGE, program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert judge.stdout is not None
+    child = int(judge.stdout.readline().split()[-1])
+    below = descendants(child)
+    assert len(below) == 2, "the program and its guardian"
+    assert len(os.listdir(tmp_path)) == 1
+    judge.send_signal(number)
+    judge.wait(10)
+    judge.stdout.close()
+    deadline = time.monotonic() + 10
+    while (any(map(alive, [child, *below])) or os.listdir(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, [child, *below]))
+    assert os.listdir(tmp_path) == []
 
 
 def test_nothing_is_left_behind(bench: Bench) -> None:

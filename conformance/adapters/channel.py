@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import resource
 import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mlx_assay.conformance.adapters.protocol import LINE_LIMIT
@@ -28,13 +25,10 @@ LINE_SHOWN = 200
 LIVENESS_SECONDS = 0.1
 """How often a silent program is looked at: its pipe may be held open by what it started."""
 
+TICK_SECONDS = 0.005
+
 EXIT_SECONDS = 2.0
 """How long a program has to end by itself, after `stop` or once it has closed its pipe."""
-
-FILE_LIMIT = 1 << 32
-"""Bytes that one file of a program may have."""
-
-_DEATH_SIGNAL = 1
 
 
 class Broken(Exception):
@@ -71,7 +65,6 @@ class Channel:
                 stderr=errors,
                 env=environment(folder),
                 start_new_session=alone,
-                preexec_fn=_limits(),
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -90,7 +83,15 @@ class Channel:
 
     @property
     def status(self) -> int | None:
-        """The exit status once the program has ended, negative for a signal."""
+        """The exit status once the program has ended, negative for a signal.
+
+        Until `end` it is looked at without being reaped, so that the process's id and its group's stay this program's.
+        """
+        if self._process.returncode is None and hasattr(os, "waitid"):
+            found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None:
+                return None
+            return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
         return self._process.poll()
 
     def send(self, line: bytes) -> None:
@@ -159,21 +160,20 @@ class Channel:
                 raise Broken("timed-out", "No answer within the limit")
             if self._poll.poll(1000 * left + 1):
                 break
-            if self._process.poll() is not None and not self._poll.poll(0):
+            if self.status is not None and not self._poll.poll(0):
                 return False
         data = os.read(self._replies, 1 << 16)
         self._buffer += data
         return bool(data)
 
     def _exits(self) -> bool:
-        try:
-            self._process.wait(EXIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        deadline = time.monotonic() + EXIT_SECONDS
+        while self.status is None and time.monotonic() < deadline:
+            time.sleep(TICK_SECONDS)
+        return self.status is not None
 
     def _gone(self) -> Broken:
-        code = self._process.returncode if self._exits() else None
+        code = self.status if self._exits() else None
         if code is None:
             how = "closed its standard output"
         elif code < 0:
@@ -194,21 +194,6 @@ def environment(folder: str, given: Mapping[str, str] = os.environ) -> dict[str,
 def found(name: str) -> str | None:
     """The program by PATH, as a shell finds it."""
     return shutil.which(name)
-
-
-def _limits() -> Callable[[], None]:
-    """What the program's process does before it becomes the program; all that it needs is bound by now."""
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-    limit, largest = resource.setrlimit, resource.RLIMIT_FSIZE
-    _, most = resource.getrlimit(largest)
-    size = FILE_LIMIT if most == resource.RLIM_INFINITY else min(FILE_LIMIT, most)
-
-    def apply() -> None:
-        limit(largest, (size, size))
-        if prctl is not None:
-            prctl(_DEATH_SIGNAL, signal.SIGKILL)
-
-    return apply
 
 
 def _signal_name(number: int) -> str:

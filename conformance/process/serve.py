@@ -47,6 +47,9 @@ BUILT_IN = "mlx_assay.impl"
 SMALLEST_MEMORY = 4 << 30
 """Bytes of private memory that an implementation may have on any machine; else half of what the machine has."""
 
+FILE_LIMIT = 4 << 30
+"""Bytes that one file of a program from outside may have."""
+
 _bases_of = type.__dict__["__mro__"].__get__
 _builtin_exceptions = {
     value: name
@@ -137,6 +140,7 @@ class Subject(NamedTuple):
     allow: Callable[[int], None] = _any_size
     raised: Callable[[int, BaseException], Reply] | None = None
     stop: Callable[[], object] = str
+    guardian: object = None
 
 
 def _inspected(start: Start, stack: contextlib.ExitStack) -> Inspection | None:
@@ -227,14 +231,17 @@ def _encodable(text: str) -> str:
 def _program(start: Start) -> Subject:
     """Starts the program that stands for what would be imported."""
     from mlx_assay.conformance.adapters.channel import Broken
+    from mlx_assay.conformance.adapters.guardian import Guardian
     from mlx_assay.conformance.adapters.program import Program, reply
 
     assert start.program is not None
+    _limit_files()
+    guardian = Guardian(start.program.folder)
     try:
         program = Program(start.program.argv, start.program.folder, start.program.executor, start.program.parameters)
     except Broken as error:
         raise Unstarted(error.message) from None
-    return Subject(program.functions(), program.details, program.allow, reply, program.stop)
+    return Subject(program.functions(), program.details, program.allow, reply, program.stop, guardian)
 
 
 def _described(error: BaseException) -> str:
@@ -286,6 +293,13 @@ def _die_with_parent(lifeline: int, parent: int) -> None:
 def _watch(lifeline: int) -> None:
     os.read(lifeline, 1)
     os.killpg(0, signal.SIGKILL)
+
+
+def _limit_files() -> None:
+    """No file of a program from outside fills the disk."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = FILE_LIMIT if most == resource.RLIM_INFINITY else min(FILE_LIMIT, most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def _limit_resources() -> None:
