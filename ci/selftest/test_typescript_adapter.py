@@ -133,7 +133,8 @@ def test_adapter_computes_the_mask_without_a_plan_too(made: Made) -> None:
 def test_adapter_keeps_float32_within_the_bound_of_its_contract(made: Made) -> None:
     """Whose bits are those of a device's own tanh: the oracles that share it are left out."""
     cases = [case for case in first_of_each_kind("logit_softcap", "float32") if case.kind in ("cap/plain", "real/rows")]
-    adapter = made()
+    assert {judge(case, made()).verdict for case in cases} == {Verdict.UNSUPPORTED}
+    adapter = made("--float32")
     assert {judge(case, adapter).verdict for case in cases} == {Verdict.DIFFERS}
     records = [judge(case, adapter, without=("stock-mlx", "mlx-lm-softcap")) for case in cases]
     assert failing(records) == []
@@ -180,6 +181,11 @@ def test_adapter_is_judged_by_the_command_line(
     assert report.implementation.details["runtime"].startswith(("bun ", "node "))
     assert all(record.launches for record in report.cases)
     assert f"in {len(report.cases)} cases" in capsys.readouterr().out
+
+
+def test_adapter_speaks_the_protocol_to_the_letter(runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["adapter-check", target(runtime)]) == 0
+    assert "0 faults" in capsys.readouterr().out
 
 
 def test_adapter_refuses_a_bug_that_it_does_not_have(runtime: str) -> None:

@@ -1,11 +1,11 @@
 // The program that mlx-assay starts: one JSON object a line on standard input and output, as docs/adapters.md has it.
 //
-//   mlx-assay run 'argmax_given/*' --implementation "cmd: bun $PWD/adapter.ts"
+//   mlx-assay run 'argmax_given/*' --implementation 'cmd: bun adapter.ts'
 //
 // Nothing but answers may be printed on standard output; console.error is for everything else.
 
 import { readSync, writeSync } from "node:fs";
-import { type Arguments, type Plain, Refused, type Setting, Unsupported } from "./calls.ts";
+import { type Arguments, type Plain, Refused, type Setting, Unsupported, tensor } from "./calls.ts";
 import { maskPlan } from "./mask_kernel.ts";
 import { applyTokenBitmask, argmaxGiven, logitSoftcap } from "./sampling.ts";
 import { type Tensor, read, write } from "./tensors.ts";
@@ -19,7 +19,7 @@ if (bug !== null && !BUGS.includes(`${bug}`)) {
   console.error(`Expected --bug ${BUGS.join(" or ")} but got ${bug}`);
   process.exit(2);
 }
-const setting: Setting = { flush: false, bug: bug as Setting["bug"] };
+const setting: Setting = { flush: false, float32: flags.includes("--float32"), bug: bug as Setting["bug"] };
 
 /** A result, or a launch plan that makes one. */
 type Outcome = { tensor: Tensor } | { plan: object };
@@ -29,6 +29,7 @@ const OPERATIONS: Record<string, (given: Arguments) => Outcome> = {
   apply_token_bitmask: (given) => (plain ? { tensor: applyTokenBitmask(given) } : { plan: maskPlan(given) }),
   logit_softcap: (given) => ({ tensor: logitSoftcap(given, setting) }),
   compiled_logit_softcap: (given) => ({ tensor: logitSoftcap(given, setting) }),
+  echo: (given) => ({ tensor: tensor(given, "x") }),
   trellis_decode: (given) => ({ tensor: trellisDecode(given, setting) }),
 };
 
@@ -99,5 +100,8 @@ for (const line of lines()) {
   if (order.cmd === "stop") break;
   if (order.cmd === "start") answer(start(order));
   else if (order.cmd === "run") answer(run(order));
-  else answer({ seq: order.seq ?? 0, unsupported: `there is no command ${order.cmd}` });
+  else {
+    console.error(`Expected start, run or stop but got ${line}`);
+    process.exit(2);
+  }
 }

@@ -10,10 +10,11 @@ export type Arguments = Map<string, Tensor | Plain>;
 
 /**
  * What holds for every call: whether float32 denormals count as zeros, which the one who judges says when it starts the
- * program, and a bug that is planted on purpose, to see that the suite finds it.
+ * program, whether float32 is computed where its bits are a device's own, and a bug that is planted on purpose.
  */
 export interface Setting {
   flush: boolean;
+  float32: boolean;
   bug: "tie" | "rounding" | null;
 }
 

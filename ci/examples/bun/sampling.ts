@@ -1,6 +1,6 @@
 // The sampling kernels, computed here: docs/contracts.md says what each promises.
 
-import { type Arguments, Refused, type Setting, floats, tensor } from "./calls.ts";
+import { type Arguments, Refused, type Setting, Unsupported, floats, tensor } from "./calls.ts";
 import { type FloatType, rounded } from "./floats.ts";
 import { type Tensor, numbers, size, tensorOf, words } from "./tensors.ts";
 
@@ -82,6 +82,7 @@ export function logitSoftcap(given: Arguments, setting: Setting): Tensor {
   if (typeof cap !== "number") throw new Refused("TypeError", `Expected cap as a number but got ${typeof cap}`);
   if (!(x.dtype in SPECIAL)) throw new Refused("TypeError", `Expected x of F32, F16 or BF16 but got ${x.dtype}`);
   const type = x.dtype as FloatType;
+  if (type === "F32" && !setting.float32) throw new Unsupported("the bits of a device's own tanh; --float32 has the nearest ones");
   const step = (value: number) => rounded(type, value, setting.bug === "rounding");
   const constant = step(Math.fround(cap));
   const values = numbers(x).map((value) => step(step(Math.tanh(step(value / constant))) * constant));

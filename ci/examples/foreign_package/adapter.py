@@ -1,4 +1,4 @@
-"""The same kernels as a program: `mlx-assay run --implementation "cmd: python $PWD/adapter.py"`.
+"""The same kernels as a program: `mlx-assay run --implementation 'cmd: python adapter.py'`.
 
 docs/adapters.md describes the protocol. The program needs nothing of mlx-assay; whatever Python and MLX it runs with
 are its own, so a package can be judged in an environment apart.
@@ -32,6 +32,8 @@ def start():
 
 def run(order):
     """One call: arrays come by a file and go by another."""
+    if order["operation"] not in OPERATIONS:
+        return {"unsupported": f"no operation {order['operation']}"}
     try:
         tensors = mx.load(order["in"])
     except RuntimeError as error:
