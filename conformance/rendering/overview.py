@@ -78,7 +78,7 @@ class Overview:
             else f"{totals.executed:,} of {totals.declared:,} cases ran"
         )
         if not self.failing:
-            return f"{ran}, and every one of them conforms." if self.report.cases else f"{ran}."
+            return f"{ran}, and each that ran conforms." if self.report.cases else f"{ran}."
         return f"{ran}; {len(self.failing):,} {'does' if len(self.failing) == 1 else 'do'} not conform."
 
     @property
