@@ -100,6 +100,7 @@ def test_a_bundle_is_judged_without_running_its_kernels(content: bytes, tmp_path
     assert "expect the bits that the bundle holds: stock-mlx" in text
     assert "kernels were not run: --run-kernels runs them" in text
     assert "run again" not in text
+    assert "tie lost: scores" in text.partition("subcase")[0]
     assert text.endswith("differs; bundled: differs")
 
 

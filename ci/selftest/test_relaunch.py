@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
+import msgspec
 import numpy as np
 import pytest
 
+from mlx_assay.conformance.adapters import plan
 from mlx_assay.conformance.bundling import recorder
 from mlx_assay.conformance.bundling.document import Round
 from mlx_assay.conformance.bundling.launches import NUMPY, Launches, decode
@@ -122,6 +124,27 @@ def test_a_launch_that_ends_the_process_is_told_of_before(tmp_path: Path) -> Non
         launched(stray, mx.ones(3))
     (launch,) = found[0].launches
     assert (launch.outputs[0].tensor, launch.outputs[0].shape, launch.grid) == ("", [3], (3, 1, 1))
+
+
+PLAN = {
+    "launches": [
+        {
+            "name": "thrice",
+            "source": "uint i = thread_position_in_grid.x; y[i] = x[i] * 3;",
+            "inputs": [{"is": "argument", "name": "x", "argument": "x"}],
+            "outputs": [{"name": "y", "dtype": "float32", "shape": [3]}],
+            "grid": [3, 1, 1],
+            "threadgroup": [3, 1, 1],
+        }
+    ],
+    "result": {"launch": 0, "output": "y"},
+}
+
+
+def test_the_launches_of_a_plan_are_recorded() -> None:
+    launches, pool, result = recorded(lambda: plan.run(msgspec.json.encode(PLAN), {"x": mx.ones(3)}))
+    assert [kernel.name for kernel in launches.kernels] == ["thrice"]
+    assert again(launches, pool)[0].outputs[0, 0].tolist() == [3.0] * 3 == result.view(np.float32).tolist()
 
 
 def test_launches_that_are_not_asked_for_are_not_recorded() -> None:

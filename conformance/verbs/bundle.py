@@ -37,6 +37,9 @@ MOST = 20
 SECONDS = 300.0
 """That bundles of one run may take together, beside the last."""
 
+MOST_LINES = 8
+"""Lines that are shown of why a case failed when it was bundled."""
+
 Say = Callable[[str], object]
 
 
@@ -181,4 +184,5 @@ def portrait(bundle: Bundle) -> list[str]:
         f"  by mlx-assay {suite.version}, {'this suite, file by file' if same else 'a suite with other files'}",
         f"  kernels: {kernels}",
         *left_out,
+        *(f"  {line.strip()}" for line in bundle.message.splitlines()[:MOST_LINES]),
     ]
