@@ -7,9 +7,10 @@ from contextvars import ContextVar
 import mlx.core as mx
 
 from mlx_assay.impl.executors import crew
+from mlx_assay.impl.executors.cuda import device
 from mlx_assay.impl.executors.toolchain import ToolchainError, toolchain
 
-NAMES = ("metal", "host")
+NAMES = ("metal", "cuda", "host")
 SCHEDULES = ("in-order", "reverse", "round-robin", "pct:SEED")
 _MAX_SEED = 2**24 - 1
 
@@ -44,6 +45,8 @@ def available(name: str) -> str | None:
         if _metal_available():
             return None
         return "MLX has no Metal back end here: use a Mac with Apple silicon, or the executor 'host'"
+    if name == "cuda":
+        return device.missing()
     try:
         toolchain()
         crew.threads()
@@ -53,12 +56,16 @@ def available(name: str) -> str | None:
 
 
 def current() -> str:
-    """The executor of kernels called now: the one chosen by `use`, else metal where there is Metal, else host."""
-    return _current.get() or ("metal" if _metal_available() and not _host_preferred else "host")
+    """The executor of kernels called now: the one chosen by `use`, else the one of MLX's GPU, else host."""
+    return _current.get() or ("host" if _host_preferred else _native())
+
+
+def _native() -> str:
+    return "metal" if _metal_available() else "cuda" if device.present() else "host"
 
 
 def prefer_host(preferred: bool) -> None:
-    """Whether kernels run on host where nobody has chosen, in every thread, even where there is Metal."""
+    """Whether kernels run on host where nobody has chosen, in every thread, even where there is a GPU."""
     global _host_preferred
     _host_preferred = preferred
 

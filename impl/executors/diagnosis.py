@@ -8,6 +8,8 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from mlx_assay.impl.executors import cache, choice, crew, fidelity
+from mlx_assay.impl.executors.cuda import device
+from mlx_assay.impl.executors.cuda.kernel import settings
 from mlx_assay.impl.executors.kernel import metal_kernel
 from mlx_assay.impl.executors.toolchain import ToolchainError, baseline, machine, toolchain
 
@@ -37,6 +39,17 @@ def describe(name: str) -> dict[str, str]:
     if name == "metal":
         return {"executor": name, "mlx": importlib.metadata.version("mlx")} | {
             k: str(v) for k, v in mx.device_info().items()
+        }
+    if name == "cuda":
+        return {
+            "executor": name,
+            "mlx": importlib.metadata.version("mlx"),
+            "compiler": toolchain().source,
+            "compiler_version": toolchain().version,
+            **settings().described(),
+            "f16_denormals": "kept",
+            "transcendentals": "libdevice, f32",
+            **device.described(),
         }
     compiler, switches = toolchain(), fidelity.current()
     mode = "MXCSR FTZ DAZ" if machine() == "x86_64" else "FPCR FZ"

@@ -6,6 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from mlx_assay.impl.executors import arguments, choice, observation
+from mlx_assay.impl.executors.cuda.kernel import CudaKernel
 from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 from mlx_assay.impl.executors.metal import MetalKernel
@@ -22,7 +23,7 @@ class Kernel:
         self.definition = definition
         observation.defined(definition)
         self._host = HostKernel(definition)
-        self._metal: MetalKernel | None = None
+        self._on_gpu: dict[str, MetalKernel | CudaKernel] = {}
 
     def __repr__(self) -> str:
         return f"<Kernel {self.definition.name!r}>"
@@ -52,9 +53,9 @@ class Kernel:
         template, init_value = arguments.template(template), arguments.number("init_value", init_value)
         arguments.check_way(verbose, stream)
         call = observation.Call(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value)
-        if choice.current() == "metal":
+        if (executor := choice.current()) != "host":
             observation.begun(self.definition, call)
-            made = self._on_metal()(
+            made = self._gpu(executor)(
                 *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose),
                 choice.current_poison(),
                 stream,
@@ -78,10 +79,11 @@ class Kernel:
         outputs = observation.recorded(self.definition, call, observation.launched(self.definition, launch))
         return without_derivative(arrays, outputs)
 
-    def _on_metal(self) -> MetalKernel:
-        if self._metal is None:
-            self._metal = MetalKernel(self.definition)
-        return self._metal
+    def _gpu(self, executor: str) -> MetalKernel | CudaKernel:
+        if executor not in self._on_gpu:
+            made = MetalKernel(self.definition) if executor == "metal" else CudaKernel(self.definition, self._host.text)
+            self._on_gpu[executor] = made
+        return self._on_gpu[executor]
 
 
 def _math_mode(options: object) -> str:

@@ -152,7 +152,7 @@ def _flags(fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
     return (*compiler.clang, *compiler.target, *decided, "-I", str(RUNTIME))
 
 
-def _pragma(source: str) -> tuple[str, ...]:
+def pragma(source: str) -> tuple[str, ...]:
     """What a pragma in a kernel's text asks of bfloat, a class that no pragma of clang reaches: by the whole text."""
     return (UNCONTRACTED,) if _CONTRACT_OFF.search(source) else ()
 
@@ -165,7 +165,7 @@ def _precompiled(flags: tuple[str, ...]) -> Path:
     text = kept(digest_key("prelude", prelude()), lambda output: _write(output, prelude()), Path)
 
     def make(output: Path) -> None:
-        emit = ("-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp", "-c", str(text), "-o", str(output))
+        emit = ("-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp", "-S", str(text), "-o", str(output))
         run((*flags, *emit))
 
     return kept(digest_key("precompiled", str(text), *flags), make, Path)
@@ -220,7 +220,7 @@ def compile_object(source: Path, output: Path) -> None:
 def _compile_kernel(source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> None:
     ir = source.with_suffix(".ll")
     given = source.read_text()
-    flags = _flags(fidelity, (*_pragma(given), *defines))
+    flags = _flags(fidelity, (*pragma(given), *defines))
     text = untrapped(unaligned(_keyed(front_end(given, ir, flags)[0], ir)))
     if fidelity.contraction == "off":
         text = uncontracted(text)

@@ -3,6 +3,7 @@
 Every line keeps its number and the name of the text it stands in, so that the compiler speaks of the author's own.
 """
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import count
 
@@ -60,8 +61,21 @@ def _refusals(header: str, source: str) -> str:
     )
 
 
-def translate(text: Text) -> str:
-    """One translation unit, from `prelude` on: the kernel and `assay_thread`, which runs one thread of it."""
+def thread_entry(text: Text, arguments: str) -> str:
+    """`assay_thread`, which runs one thread of the kernel, for the host's scheduler."""
+    return (
+        '#define ASSAY_ENTRY extern "C" __attribute__((visibility("default")))\n'
+        "ASSAY_ENTRY void assay_thread(const ulong* b, const assay::Position* p) {\n"
+        f"{text.name}{text.template_arguments}({arguments});\n}}\n"
+        "ASSAY_ENTRY uint assay_threadgroup_bytes() { return assay::threadgroup_bytes; }\n"
+    )
+
+
+def translate(text: Text, entry: Callable[[Text, str], str] = thread_entry) -> str:
+    """One translation unit, from `prelude` on: the kernel and what a machine enters it by.
+
+    `entry` gets the text and the kernel's arguments, made of the addresses `b` and the position `p` points to.
+    """
     numbers, classes = count(), "bfloat" in str(text)
     header = text.header
     # A header without a last newline runs into the signature, as it does on Metal.
@@ -79,9 +93,6 @@ def translate(text: Text) -> str:
             rewrite(text.source, numbers, classes),
             "\n}\n",
             line("entry"),
-            '#define ASSAY_ENTRY extern "C" __attribute__((visibility("default")))\n',
-            "ASSAY_ENTRY void assay_thread(const ulong* b, const assay::Position* p) {\n",
-            f"{text.name}{text.template_arguments}({arguments});\n}}\n",
-            "ASSAY_ENTRY uint assay_threadgroup_bytes() { return assay::threadgroup_bytes; }\n",
+            entry(text, arguments),
         )
     )

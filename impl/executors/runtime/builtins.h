@@ -11,6 +11,10 @@
 #define __METAL_MAYBE_FAST_MATH__ 0
 #endif
 
+#ifdef ASSAY_CUDA
+#include "libdevice.h"
+#endif
+
 extern "C" {
 float acosf(float);
 float acoshf(float);
@@ -35,8 +39,16 @@ float sinf(float);
 float sinhf(float);
 float tanf(float);
 float tanhf(float);
+#ifndef ASSAY_CUDA
 ushort assay_fma_half(ushort, ushort, ushort);
+#endif
 }
+#ifdef ASSAY_CUDA
+METAL_FUNC ushort assay_fma_half(ushort a, ushort b, ushort c) {
+  return __builtin_bit_cast(ushort, __builtin_elementwise_fma(__builtin_bit_cast(half, a), __builtin_bit_cast(half, b),
+                                                              __builtin_bit_cast(half, c)));
+}
+#endif
 
 #define ASSAY_EXACT(name, ...) \
   METAL_FUNC float __metal_##name(float x, int = 0) { return __VA_ARGS__; }

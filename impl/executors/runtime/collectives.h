@@ -28,20 +28,20 @@ namespace metal {
 #ifdef ASSAY_CHECKED
 METAL_FUNC void simdgroup_barrier(mem_flags flags, ASSAY_SITE) { assay_flagged_simdgroup_barrier(site, uint(flags)); }
 #else
-METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay_simdgroup(site, &assay::meet); }
+METAL_FUNC void simdgroup_barrier(mem_flags, ASSAY_SITE) { assay::exchanged<assay::Meet>(assay::Lane{}, site); }
 #endif
 
 #define ASSAY_SHUFFLE(name, route)                                                         \
   METAL_FUNC int name(bool v, ushort argument, ASSAY_SITE) {                               \
-    return assay::collective(int(v), assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, int>);  \
+    return assay::collective<assay::Shuffle<assay::route, int>>(int(v), assay::routed(assay::route, argument), site);  \
   }                                                                                        \
   METAL_FUNC bfloat name(assay::bfloat_product v, ushort argument, ASSAY_SITE) {           \
-    return assay::collective(bfloat(v), assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, bfloat>); \
+    return assay::collective<assay::Shuffle<assay::route, bfloat>>(bfloat(v), assay::routed(assay::route, argument), site); \
   }                                                                                        \
   template <class T>                                                                       \
   METAL_FUNC T name(T v, ushort argument, ASSAY_SITE) {                                    \
     ASSAY_CROSSES(T, name);                                                                \
-    return assay::collective(v, assay::routed(assay::route, argument), site, &assay::shuffle<assay::route, T>);         \
+    return assay::collective<assay::Shuffle<assay::route, T>>(v, assay::routed(assay::route, argument), site);         \
   }
 ASSAY_SHUFFLE(simd_shuffle, kIndex)
 ASSAY_SHUFFLE(simd_broadcast, kIndex)
@@ -62,40 +62,40 @@ ASSAY_SHUFFLE(quad_shuffle_rotate_up, kQuadRotateUp)
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_shuffle_and_fill_down);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<true, T>);
+  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, delta | uint(modulo) << 16, site);
 }
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_shuffle_and_fill_up);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16, site, &assay::shuffle_and_fill<false, T>);
+  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, delta | uint(modulo) << 16, site);
 }
 // A quad's window is as a simdgroup's, of four lanes at most.
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_down);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site, &assay::shuffle_and_fill<true, T>);
+  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site);
 }
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_up);
-  return assay::collective_fill<T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site, &assay::shuffle_and_fill<false, T>);
+  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site);
 }
 
 METAL_FUNC bfloat simd_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
-  return assay::collective(bfloat(v), 0, site, &assay::first<bfloat>);
+  return assay::collective<assay::First<bfloat>>(bfloat(v), 0, site);
 }
 template <class T>
 METAL_FUNC T simd_broadcast_first(T v, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_broadcast_first);
-  return assay::collective(v, 0, site, &assay::first<T>);
+  return assay::collective<assay::First<T>>(v, 0, site);
 }
 METAL_FUNC bfloat quad_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {
-  return assay::collective(bfloat(v), assay::kQuads, site, &assay::quad_first<bfloat>);
+  return assay::collective<assay::QuadFirst<bfloat>>(bfloat(v), assay::kQuads, site);
 }
 template <class T>
 METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_broadcast_first);
-  return assay::collective(v, assay::kQuads, site, &assay::quad_first<T>);
+  return assay::collective<assay::QuadFirst<T>>(v, assay::kQuads, site);
 }
 
 // A sum or product of bfloats is taken in f32 and rounded once, as MLX's bf16_math.h does.
@@ -104,9 +104,9 @@ METAL_FUNC T quad_broadcast_first(T v, ASSAY_SITE) {
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                              \
     ASSAY_CROSSES(T, name);                                                                         \
     if constexpr (is_same_v<T, bfloat>)                                                             \
-      return bfloat(assay::collective(float(v), assay::shared(width), site, &assay::reduce<operation, float, width>)); \
+      return bfloat(assay::collective<assay::Reduce<operation, float, width>>(float(v), assay::shared(width), site)); \
     else                                                                                            \
-      return assay::collective(v, assay::shared(width), site, &assay::reduce<operation, T, width>);                    \
+      return assay::collective<assay::Reduce<operation, T, width>>(v, assay::shared(width), site);                    \
   }                                                                                                 \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
   METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }
@@ -125,7 +125,7 @@ ASSAY_REDUCTION(quad_min, assay::Min, 4)
   METAL_FUNC T name(T v, ASSAY_SITE) {                                               \
     ASSAY_CROSSES(T, name);                                                          \
     static_assert(is_integral_v<assay::element_t<T>>, #name " takes integers");      \
-    return assay::collective(v, assay::shared(width), site, &assay::reduce<operation, T, width>);       \
+    return assay::collective<assay::Reduce<operation, T, width>>(v, assay::shared(width), site);       \
   }                                                                                  \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); }
 ASSAY_BITWISE(simd_and, assay::And, 32)
@@ -141,9 +141,9 @@ ASSAY_BITWISE(quad_xor, assay::Xor, 4)
   METAL_FUNC T name(T v, ASSAY_SITE) {                                                                       \
     ASSAY_CROSSES(T, name);                                                                                  \
     if constexpr (is_same_v<T, bfloat>)                                                                      \
-      return bfloat(assay::collective(float(v), assay::shared(width), site, &assay::scan<operation, float, inclusive, width>)); \
+      return bfloat(assay::collective<assay::Scan<operation, float, inclusive, width>>(float(v), assay::shared(width), site)); \
     else                                                                                                     \
-      return assay::collective(v, assay::shared(width), site, &assay::scan<operation, T, inclusive, width>);                    \
+      return assay::collective<assay::Scan<operation, T, inclusive, width>>(v, assay::shared(width), site);                    \
   }                                                                                                          \
   METAL_FUNC int name(bool v, ASSAY_SITE) { return name(int(v), site); } \
   METAL_FUNC bfloat name(assay::bfloat_product v, ASSAY_SITE) { return name(bfloat(v), site); }

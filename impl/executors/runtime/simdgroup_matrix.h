@@ -9,30 +9,33 @@ namespace assay {
 METAL_FUNC uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
 METAL_FUNC uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
 
-METAL_FUNC void gather(int site, void (*complete)(Lane*, uint)) {
-  assay_lane()->argument = kNeedsAll;
-  assay_simdgroup(site, complete);
+template <class A>
+METAL_FUNC Lane gathered(Lane own, int site) {
+  own.argument = kNeedsAll;
+  return exchanged<A>(own, site);
 }
 
 // value holds a lane's shares of A and B, fill that of C. Terms are added by ascending column of A with fused steps, in
 // f32 and rounded once at the end; the order of a GPU is not known.
-inline void multiply_accumulate(Lane* lanes, uint) {
-  float a[8][8], b[8][8];
-  for (uint i = 0; i < kLanes; i++) {
-    const uint row = matrix_row(i), column = matrix_column(i);
-    const float* in = (const float*)lanes[i].value;
-    a[row][column] = in[0], a[row][column + 1] = in[1];
-    b[row][column] = in[2], b[row][column + 1] = in[3];
-  }
-  for (uint i = 0; i < kLanes; i++) {
-    const uint row = matrix_row(i), column = matrix_column(i);
-    for (uint j = 0; j < 2; j++) {
-      float sum = ((const float*)lanes[i].fill)[j];
-      for (uint k = 0; k < 8; k++) sum = __builtin_fmaf(a[row][k], b[k][column + j], sum);
-      ((float*)lanes[i].result)[j] = sum;
+struct MultiplyAccumulate {
+  static void complete(Lane* lanes, uint) {
+    float a[8][8], b[8][8];
+    for (uint i = 0; i < kLanes; i++) {
+      const uint row = matrix_row(i), column = matrix_column(i);
+      const float* in = (const float*)lanes[i].value;
+      a[row][column] = in[0], a[row][column + 1] = in[1];
+      b[row][column] = in[2], b[row][column + 1] = in[3];
+    }
+    for (uint i = 0; i < kLanes; i++) {
+      const uint row = matrix_row(i), column = matrix_column(i);
+      for (uint j = 0; j < 2; j++) {
+        float sum = ((const float*)lanes[i].fill)[j];
+        for (uint k = 0; k < 8; k++) sum = __builtin_fmaf(a[row][k], b[k][column + j], sum);
+        ((float*)lanes[i].result)[j] = sum;
+      }
     }
   }
-}
+};
 
 }  // namespace assay
 
@@ -69,7 +72,7 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_load(thread simdgroup_matrix<T, C, R>& m, const space T* from, ulong row_stride = C,   \
                                  ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                         \
-    assay::gather(site, &assay::meet);                                                                             \
+    assay::gathered<assay::Meet>(assay::Lane{}, site);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
     T v[2];                                                                                                        \
     for (ulong i = 0; i < 2; i++) {                                                                                \
@@ -81,7 +84,7 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_store(simdgroup_matrix<T, C, R> m, space T* to, ulong row_stride = C,                  \
                                   ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                        \
-    assay::gather(site, &assay::meet);                                                                             \
+    assay::gathered<assay::Meet>(assay::Lane{}, site);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
     for (ulong i = 0; i < 2; i++) {                                                                                \
       const ulong x = transposed ? row : column + i, y = transposed ? column + i : row;                            \
@@ -106,14 +109,14 @@ METAL_FUNC void simdgroup_load(thread simdgroup_matrix<T, C, R>& m, const consta
 template <class D, class A, class B, class C>
 METAL_FUNC void simdgroup_multiply_accumulate(thread simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a,
                                               simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c, ASSAY_SITE) {
-  assay::Lane* lane = assay_lane();
-  float* shares = (float*)lane->value;
+  assay::Lane own;
+  float* shares = (float*)own.value;
   shares[0] = float(a.elements[0]), shares[1] = float(a.elements[1]);
   shares[2] = float(b.elements[0]), shares[3] = float(b.elements[1]);
-  float* addend = (float*)lane->fill;
+  float* addend = (float*)own.fill;
   addend[0] = float(c.elements[0]), addend[1] = float(c.elements[1]);
-  assay::gather(site, &assay::multiply_accumulate);
-  const float* sum = (const float*)lane->result;
+  const assay::Lane came = assay::gathered<assay::MultiplyAccumulate>(own, site);
+  const float* sum = (const float*)came.result;
   d.elements = make_vec<D, 2>(D(sum[0]), D(sum[1]));
 }
 template <class D, class A, class B>

@@ -1,0 +1,60 @@
+// Where a thread of an NVIDIA GPU stands in Metal's grid. A threadgroup at the grid's edge is smaller, and its threads are
+// numbered as such: those of the block that are over have nothing to do.
+#pragma once
+
+#include "launch.h"
+
+namespace assay {
+
+METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
+  const uint grid[3] = {x, y, z};
+  const uint block[3] = {uint(__nvvm_read_ptx_sreg_ctaid_x()), uint(__nvvm_read_ptx_sreg_ctaid_y()),
+                         uint(__nvvm_read_ptx_sreg_ctaid_z())};
+  const uint size[3] = {uint(__nvvm_read_ptx_sreg_ntid_x()), uint(__nvvm_read_ptx_sreg_ntid_y()),
+                        uint(__nvvm_read_ptx_sreg_ntid_z())};
+  const uint at[3] = {uint(__nvvm_read_ptx_sreg_tid_x()), uint(__nvvm_read_ptx_sreg_tid_y()),
+                      uint(__nvvm_read_ptx_sreg_tid_z())};
+  uint extent[3];
+  bool whole = true;
+  for (int i = 0; i < 3; i++) {
+    const uint left = grid[i] - block[i] * size[i];
+    extent[i] = left < size[i] ? left : size[i];
+    whole &= extent[i] == size[i];
+  }
+  const uint number = at[0] + size[0] * (at[1] + size[1] * at[2]), threads = extent[0] * extent[1] * extent[2];
+  if (number >= threads) return false;
+  uint own[3] = {at[0], at[1], at[2]};
+  if (!whole) {
+    own[0] = number % extent[0];
+    own[1] = number / extent[0] % extent[1];
+    own[2] = number / extent[0] / extent[1];
+  }
+  for (int i = 0; i < 3; i++) {
+    p.thread_position_in_grid[i] = block[i] * size[i] + own[i];
+    p.thread_position_in_threadgroup[i] = own[i];
+    p.threadgroup_position_in_grid[i] = block[i];
+    p.threadgroups_per_grid[i] = (grid[i] + size[i] - 1u) / size[i];
+    p.threads_per_grid[i] = grid[i];
+    p.threads_per_threadgroup[i] = extent[i];
+    p.dispatch_threads_per_threadgroup[i] = size[i];
+  }
+  p.thread_index_in_threadgroup = number;
+  p.thread_index_in_simdgroup = number % kLanes;
+  p.simdgroup_index_in_threadgroup = number / kLanes;
+  p.simdgroups_per_threadgroup = (threads + kLanes - 1u) / kLanes;
+  p.dispatch_simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + kLanes - 1u) / kLanes;
+  return true;
+}
+
+// Threadgroup memory holds the pattern in every word before the kernel begins.
+METAL_FUNC void poison(__local uint* words, uint count, uint pattern) {
+  const uint threads = uint(__nvvm_read_ptx_sreg_ntid_x() * __nvvm_read_ptx_sreg_ntid_y() * __nvvm_read_ptx_sreg_ntid_z());
+  const uint number = uint(__nvvm_read_ptx_sreg_tid_x()) +
+                      uint(__nvvm_read_ptx_sreg_ntid_x()) *
+                          (uint(__nvvm_read_ptx_sreg_tid_y()) +
+                           uint(__nvvm_read_ptx_sreg_ntid_y()) * uint(__nvvm_read_ptx_sreg_tid_z()));
+  for (uint i = number; i < count; i += threads) words[i] = pattern;
+  __nvvm_bar_sync(0);
+}
+
+}  // namespace assay
