@@ -19,7 +19,7 @@ DEFAULT_CHECKED_LIMIT = 300.0
 """Under the checker, where a launch runs once under each of four schedules."""
 KEYS = {
     "implementation": "module, module:object, entry point or 'cmd: program' (default: the built-in kernels)",
-    "executor": "metal or host (default: metal where there is one)",
+    "executor": "metal, cuda or host (default: that of MLX's GPU, else host)",
     "tier": "quick or full (default: quick)",
     "seed": "whole number that draws a fresh set of cases (default: 0)",
     "report": "file to write the report to",

@@ -145,7 +145,7 @@ def test_what_an_implementation_lacks_is_named(tmp_path: Path) -> None:
         (["nothing/*"], EXIT_USAGE, "Expected an operation"),
         (["*/zzz"], EXIT_INCOMPLETE, "matches no case"),
         (["normalized_argmax/float16/ties/tilez"], EXIT_INCOMPLETE, "the nearest are normalized_argmax/float16/ties/t"),
-        (["--executor", "vulkan"], EXIT_USAGE, "Expected an executor, metal or host, but got 'vulkan'"),
+        (["--executor", "vulkan"], EXIT_USAGE, "Expected an executor, metal or cuda or host, but got 'vulkan'"),
         (["--tier", "slow"], EXIT_USAGE, "Expected a tier, quick or full, but got 'slow'"),
         (["-n", "many"], EXIT_USAGE, "Expected a number of processes"),
         (["--seed", "1e3"], EXIT_USAGE, "Expected a seed"),

@@ -38,8 +38,8 @@ def call(kernel: Any, x: mx.array, **changes: Any) -> Any:
 
 
 def test_names_and_the_current_executor() -> None:
-    assert executors.NAMES == ("metal", "host")
-    assert executors.current() == ("metal" if mx.metal.is_available() else "host")
+    assert executors.NAMES == ("metal", "cuda", "host")
+    assert executors.current() == ("metal" if mx.metal.is_available() else "cuda" if mx.cuda.is_available() else "host")
     with executors.use("host"):
         assert executors.current() == "host"
     assert executors.available("host") is None
@@ -47,7 +47,7 @@ def test_names_and_the_current_executor() -> None:
 
 def test_an_unknown_executor() -> None:
     for ask in (executors.available, executors.describe):
-        with pytest.raises(executors.UnknownExecutor, match="'hsot': expected one of metal, host"):
+        with pytest.raises(executors.UnknownExecutor, match="'hsot': expected one of metal, cuda, host"):
             ask("hsot")
     with pytest.raises(executors.UnknownExecutor), executors.use("hsot"):
         pass

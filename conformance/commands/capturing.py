@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
         "  mlx-assay capture --compare m1.json m3-max.json\n  mlx-assay run --profile m3-max.json --executor host\n\n"
         "exit codes: 0 recorded, or alike, 1 the two differ, 2 usage, or no sound capture, 3 not to the end",
     )
-    capture.add_argument("--executor", metavar="NAME", help="metal or host (default: metal where there is one)")
+    capture.add_argument("--executor", metavar="NAME", help="metal, cuda or host (default: MLX's GPU, else host)")
     capture.add_argument("-o", "--output", metavar="FILE", help=f"default: {DEFAULT_FILE}")
     capture.add_argument(
         "--without",

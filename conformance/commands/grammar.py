@@ -46,7 +46,7 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         "installed package registers them, or 'cmd: PROGRAM ARGUMENT...', which speaks the protocol of "
         "docs/adapters.md (default: the built-in kernels)",
     )
-    parser.add_argument("--executor", metavar="NAME", help="metal or host (default: metal where there is one)")
+    parser.add_argument("--executor", metavar="NAME", help="metal, cuda or host (default: MLX's GPU, else host)")
     add_profile(parser)
     parser.add_argument(
         "--limit",

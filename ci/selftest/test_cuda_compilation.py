@@ -1,0 +1,114 @@
+"""What of the cuda executor needs no GPU: PTX of every built-in kernel's text, and an error where there is no GPU."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from mlx_assay import impl
+from mlx_assay.impl import executors
+from mlx_assay.impl.executors import fidelity, host
+from mlx_assay.impl.executors.cuda import compilation
+from mlx_assay.impl.executors.signature import Definition, InputKind, Text, generate
+from mlx_assay.impl.executors.translation import translate
+from mlx_assay.impl.kernels import normalized_argmax, token_bitmask
+
+NO_GPU = pytest.mark.skipif(mx.cuda.is_available(), reason="NOT RUN: this machine has an NVIDIA GPU")
+BODY = """
+    threadgroup float held[64];
+    uint i = thread_position_in_grid.x;
+    held[i % 64] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[i] = simd_sum(held[63 - i % 64]) / x[i] + tanh(x[i]);
+"""
+
+
+def program(source: str, dtype: str = "float", **switches: str) -> compilation.Program:
+    """A kernel `y` of `x`, both of one Metal dtype, compiled for a threadgroup of at most 256."""
+    definition = Definition("probe", ("x",), ("y",), source)
+    text = generate(definition, (InputKind(dtype, False, False),), (dtype,))
+    held = fidelity.current().switched(f32_denormals="kept", **switches)
+    return compilation.build(translate(text, compilation.entry), "sm_90", 256, held)
+
+
+def test_threadgroup_memory_is_laid_out_and_counted() -> None:
+    made = program(
+        "threadgroup half a[3]; threadgroup float4 b[2]; a[0] = half(x[0]); b[1] = 1.0f; y[0] = a[0] + b[1].x;"
+    )
+    assert made.threadgroup_bytes == 48
+    assert program("y[0] = x[0];").threadgroup_bytes == 0
+
+
+def test_arithmetic_is_metals() -> None:
+    ptx = program(BODY).ptx.decode()
+    assert ".shared" in ptx
+    assert "bar.sync" in ptx
+    assert "shfl.sync" in ptx
+    assert "div.rn.f32" in ptx
+    assert "div.full" not in ptx
+    assert "assay_array" not in ptx
+
+
+@pytest.mark.parametrize(("contraction", "fused"), [("on", True), ("off", False)])
+def test_products_and_sums_are_fused_where_the_text_says_so(contraction: str, fused: bool) -> None:
+    ptx = program("y[0] = x[0] * x[1] + x[2];", contraction=contraction).ptx.decode()
+    assert ("fma.rn.f32" in ptx) == fused
+    assert ("mul.rn.f32" in ptx) != fused
+
+
+def test_nothing_is_fused_across_statements() -> None:
+    assert "fma" not in program("float p = x[0] * x[1]; y[0] = p + x[2];").ptx.decode()
+
+
+def test_a_text_that_does_not_compile_is_told_in_the_compilers_words() -> None:
+    with pytest.raises(Exception, match="undeclared identifier 'nowhere'"):
+        program("y[0] = nowhere;")
+
+
+def launched() -> dict[str, str]:
+    """The translated text of every kernel that the built-in operations launch in a few calls, by name and arguments."""
+    found: dict[str, str] = {}
+    run = host.HostKernel.text
+
+    def text(self: host.HostKernel, inputs: Any, dtypes: Any, template: Any) -> Text:
+        made = run(self, inputs, dtypes, template)
+        found[made.name] = translate(made, compilation.entry)
+        return made
+
+    with executors.use("host"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host.HostKernel, "text", text)
+        for dtype in (mx.bfloat16, mx.float16, mx.float32):
+            x = mx.arange(3 * 1100).reshape(3, 1100).astype(dtype)
+            normalized_argmax._kernels.cache_clear()
+            token_bitmask._kernel.cache_clear()
+            mx.eval(impl.normalized_argmax(x), impl.apply_token_bitmask(x, mx.full((35,), -1, mx.int32)))
+    return found
+
+
+def test_the_sampling_kernels_become_ptx_that_nvidias_assembler_takes(tmp_path: Path) -> None:
+    texts = launched()
+    assert len([name for name in texts if "normalized_argmax_tiles" in name]) == 3
+    assert len([name for name in texts if "token_bitmask" in name]) == 3
+    ptxas = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
+    for name, source in texts.items():
+        made = compilation.build(source, "sm_90", 128, fidelity.current().switched(f32_denormals="kept"))
+        assert f".entry {compilation.ENTRY}(" in made.ptx.decode(), name
+        if ptxas:
+            path = tmp_path / "kernel.ptx"
+            path.write_bytes(made.ptx)
+            done = subprocess.run(
+                [ptxas, "-arch=sm_90", str(path), "-o", f"{path}.cubin"], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+
+
+@NO_GPU
+def test_no_gpu_is_an_error_and_no_fall_back() -> None:
+    reason = executors.available("cuda")
+    assert reason is not None
+    assert "cuda13" in reason
+    with pytest.raises(executors.ExecutorUnavailable, match="cuda"), executors.use("cuda"):
+        pass
