@@ -44,7 +44,9 @@ class StagedImplementation:
     def close(self) -> None: ...
 
 
-def staged_judge(case: Any, implementation: StagedImplementation, without: Sequence[str] = ()) -> Any:
+def staged_judge(
+    case: Any, implementation: StagedImplementation, without: Sequence[str] = (), keep: object = None
+) -> Any:
     """Says of a case what the script says, same-bits where it says nothing."""
     from mlx_assay.conformance.record import Record, replay_command
     from mlx_assay.conformance.verdict import Verdict

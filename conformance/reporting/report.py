@@ -95,7 +95,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executor(msgspec.Struct, frozen=True, kw_only=True):
-    """Where kernel text ran: metal, cuda or host, with compiler, float modes and device as the executor describes them."""
+    """Where kernel text ran: metal, cuda or host, with compiler, float modes and device as it describes itself."""
 
     name: str
     details: dict[str, str] = {}
