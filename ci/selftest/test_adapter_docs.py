@@ -15,7 +15,7 @@ import pytest
 
 from mlx_assay.conformance.adapters import channel, protocol, target
 from mlx_assay.conformance.adapters.program import Program, Told
-from mlx_assay.conformance.process import serve
+from mlx_assay.conformance.process import bounds
 from mlx_assay.conformance.process.implementation import TOLD
 from mlx_assay.conformance.verbs.adapter import STEPS
 from mlx_assay.fixtures.codec import NAMES
@@ -127,7 +127,7 @@ def test_the_page_names_what_the_code_holds() -> None:
     assert protocol.LINE_LIMIT == 1 << 20 and "at most 1 MiB" in PAGE  # noqa: PT018
     for name in (*channel.ENVIRONMENT, *TOLD, *NAMES.values()):
         assert f"`{name}`" in PAGE, name
-    assert serve.FILE_LIMIT == 4 << 30
+    assert bounds.FILE_LIMIT == 4 << 30
     assert f'[project.entry-points."{target.GROUP}"]' in PAGE
     fields = [
         field.encode_name for struct in (protocol.Started, protocol.Answer) for field in msgspec.structs.fields(struct)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
 import faulthandler
 import importlib
 import os
-import resource
-import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -19,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from mlx_assay.conformance.process.descendants import keep_orphans
+from mlx_assay.conformance.process.bounds import die_with_parent, limit_files, limit_memory
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.protocol import (
     LINE_LIMIT,
@@ -44,12 +40,6 @@ if TYPE_CHECKING:
     from mlx_assay.conformance.process.inspection import Inspection
 
 BUILT_IN = "mlx_assay.impl"
-SMALLEST_MEMORY = 4 << 30
-"""Bytes of private memory that an implementation may have on any machine; else half of what the machine has."""
-
-FILE_LIMIT = 4 << 30
-"""Bytes that one file of a program from outside may have."""
-
 _bases_of = type.__dict__["__mro__"].__get__
 _builtin_exceptions = {
     value: name
@@ -92,8 +82,8 @@ class Channel:
 
 def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
     """Serves until the judge closes the channel."""
-    _die_with_parent(lifeline, parent)
-    _limit_resources()
+    die_with_parent(lifeline, parent)
+    limit_memory()
     faulthandler.enable(all_threads=False)
     # A verdict is of outputs alone; whoever wants to know of lanes asks the checker.
     warnings.simplefilter("ignore", executors.DivergenceWarning)
@@ -235,7 +225,7 @@ def _program(start: Start) -> Subject:
     from mlx_assay.conformance.adapters.program import Program, reply
 
     assert start.program is not None
-    _limit_files()
+    limit_files()
     guardian = Guardian(start.program.folder)
     try:
         program = Program(start.program.argv, start.program.folder, start.program.executor, start.program.parameters)
@@ -277,37 +267,3 @@ def _functions(start: Start) -> dict[str, Callable[..., Any]]:
         found = getattr(found, name)
     functions = {name: getattr(found, name, None) for name in start.operations}
     return {name: function for name, function in functions.items() if callable(function)}
-
-
-def _die_with_parent(lifeline: int, parent: int) -> None:
-    """Ends this process and all that it started once the judge is gone, however the judge went."""
-    if sys.platform == "linux":
-        death_signal = 1
-        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
-    keep_orphans()
-    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
-
-
-def _watch(lifeline: int) -> None:
-    os.read(lifeline, 1)
-    os.killpg(0, signal.SIGKILL)
-
-
-def _limit_files() -> None:
-    """No file of a program from outside fills the disk."""
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = FILE_LIMIT if most == resource.RLIM_INFINITY else min(FILE_LIMIT, most)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def _limit_resources() -> None:
-    """No core files, and no more memory than the machine can spare."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        limit = max(SMALLEST_MEMORY, memory // 2)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-            score.write("500")
