@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from sound import COMMIT, POLICY, Gate, ids, report
 from test_gate import METAL, SMOKE, waiver
+from test_gate_mutants import written
 
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict
 
 CASE = ids()[0]
 GROUP = "normalized_argmax/bfloat16"
+MUTANTS = "mutants.json"
 FAILED = {CASE: Verdict.DIFFERS}
 
 
@@ -89,3 +91,16 @@ def test_nothing_is_stated_where_there_is_no_verdict(gate: Gate) -> None:
     stated(gate, report(verdicts={CASE: Verdict.NOT_RUN}), code=EXIT_INCOMPLETE)
     assert "is not written: there is no verdict to state" in gate.text
     stated(gate, report(), policy=POLICY + METAL, code=EXIT_INCOMPLETE)
+
+
+def test_a_score_of_mutants_is_a_test_of_its_own(gate: Gate) -> None:
+    asked = POLICY + "[mutants]\nscore = 1.0\nleast = 5\n"
+    path = gate.folder / "statement"
+    options = ["--statement", str(path), "--artefact", f"sha256:{'a1' * 32}", "--mutants", str(gate.folder / MUTANTS)]
+    for survivors, code, kind in ((0, EXIT_CONFORMS, "passedTests"), (1, EXIT_DIFFERS, "failedTests")):
+        written(gate.folder, survivors)
+        assert gate(report(), policy=asked, options=options) == code, gate.text
+        predicate = json.loads(path.read_bytes())["predicate"]
+        assert "mutants" in predicate[kind]
+        sha256 = hashlib.sha256((gate.folder / MUTANTS).read_bytes()).hexdigest()
+        assert {"sha256": sha256} in [one["digest"] for one in predicate["configuration"]]

@@ -86,3 +86,9 @@ def test_the_plugin_imports_nothing_heavy() -> None:
     check = f"import sys, mlx_assay.conformance.plugin; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_listing_cases_imports_no_hypothesis() -> None:
+    check = "import sys, mlx_assay.fixtures.kind as k; print(len(k.kinds()) > 100, 'hypothesis' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "True False"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.gating.intake import printed, read
 from mlx_assay.conformance.gating.policy import Mutants
 from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named
 from mlx_assay.conformance.mutation import report
@@ -26,12 +26,8 @@ def noticed(file: str | None, asked: Mutants | None) -> list[Reason]:
     if file is None:
         return [incomplete(WHERE, "the policy asks for a report of mutants, and none was given", AGAIN)]
     try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise ValueError(f"Expected a report of {LARGEST} bytes at most")
-        found = report.decode(content)
-    except (OSError, ValueError) as error:
+        found = report.decode(read(Path(file), LARGEST))
+    except ValueError as error:
         return [incomplete(WHERE, f"{printed(file)} cannot be read: {printed(str(error))}", AGAIN)]
     return list(_held(found, asked))
 
