@@ -129,8 +129,9 @@ WRONG: dict[str, tuple[str, str, str, str]] = {
         "answers",
         answer("open(order['out'] + '.log', 'w').close()"),
         "advice",
-        "it keeps files in its folder",
+        "each call leaves files in its folder: out-",
     ),
+    "keeps a cache": ("answers", answer("open(os.path.dirname(order['out']) + '/cache', 'w').close()"), "ok", ""),
     "eats its input": ("answers", answer("open(order['in'], 'ab').write(b'x')"), "advice", "the file `in` was changed"),
     "no safetensors": ("answers", answer("open(order['out'], 'wb').write(b'x')"), "fault", "8 bytes of header length"),
     "counts calls": (

@@ -62,14 +62,17 @@ def answers(examiner: Examiner) -> None:
 
     def talked(conversation: Conversation) -> None:
         asked = questions(examiner)
-        numbers = (7, 7000, 3, *range(8000, 8000 + 2 * len(asked)))
+        numbers = iter((7, 7000, 3, *range(8000, 8000 + 2 * len(asked))))
         first: dict[str, bytes] = {}
-        for seq, question in zip(numbers, (*asked, *asked), strict=False):
-            _answered(examiner, conversation, question, seq, first)
-        if left := conversation.left:
+        for question in asked:
+            _answered(examiner, conversation, question, next(numbers), first)
+        kept = set(conversation.left)
+        for question in asked:
+            _answered(examiner, conversation, question, next(numbers), first)
+        if more := [name for name in conversation.left if name not in kept]:
             examiner.advise(
-                f"it keeps files in its folder: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}",
-                "remove what a call no longer needs; all of it is removed at the end",
+                f"each call leaves files in its folder: {', '.join(more[:5])}{' ...' if len(more) > 5 else ''}",
+                "remove what a call no longer needs; all of it is removed at the end, and not before",
             )
 
     examiner.talk(talked)
