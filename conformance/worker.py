@@ -85,6 +85,9 @@ def portrait(handle: Implementation, selection: Selection, without: Sequence[str
     executor = {key: str(value) for key, value in dict(known.pop("executor", {})).items()}
     name = executor.pop("name", "")
     operations = {case.operation for case in selection.cases}
+    if "protocol" in handle.details:
+        # This process's MLX is not that of a program from outside.
+        known.pop("mlx", None)
     return Worker(
         device=str(known.pop("device", "")),
         executor=name,

@@ -40,6 +40,7 @@ def test_a_program_conforms_on_a_whole_operation(tmp_path: Path) -> None:
     assert report.implementation.operations == ["trellis_fold"]
     told = {"name": "fold", "version": "1.0", "device": "cpu", "protocol": "1"}
     assert told.items() <= report.implementation.details.items()
+    assert "mlx" not in report.implementation.details
     assert report.implementation.details["runtime"].startswith("Python")
 
 
