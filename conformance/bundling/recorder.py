@@ -144,7 +144,9 @@ def _launch(index: int, kernel: int, call: Call, outputs: list[Any] | None, pool
     u, v, w = call.threadgroup
     inputs = [_buffer(f"{index}/in-{place}", array, pool, made) for place, array in enumerate(call.inputs)]
     given = [_buffer(f"{index}/out-{place}", array, pool, {}) for place, array in enumerate(outputs or ())]
-    made |= {_memory(array): (index, place) for place, array in enumerate(outputs or ()) if array.size}
+    if executors.current() != "cuda":
+        # There an array's place on the host is not where the kernel had it.
+        made |= {_memory(array): (index, place) for place, array in enumerate(outputs or ()) if array.size}
     if outputs is None:
         given = [
             Buffer(tensor="", dtype=_name(dtype), shape=list(shape))  # type: ignore[arg-type]
