@@ -15,6 +15,8 @@ SCHEMA: Literal["urn:mlx-assay:bundle:1"] = "urn:mlx-assay:bundle:1"
 DOCUMENT = "bundle.json"
 """The tensor of bytes that holds the document; the others hold arrays."""
 
+OF_REPORTS = ("ContractRecord", "Environment", "Executor", "Implementation", "OracleState", "Suite")
+
 MOST_SUBCASES = 1000
 MOST_KERNELS = 128
 """Of all calls together; fewer than one call may launch, so that a launch can name each."""
@@ -122,4 +124,7 @@ class Bundle(_Strict, frozen=True, kw_only=True):
 def schema() -> dict[str, Any]:
     """The JSON Schema of the document, as published in bundle.schema.json."""
     made = msgspec.json.schema(Bundle)
+    for name in OF_REPORTS:
+        # What they mean stands in the schema of reports, and is worded there alone.
+        made["$defs"][name].pop("description", None)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **made}
