@@ -22,6 +22,7 @@ NAMES = (
     "versions",
     "fixtures",
     "adapter",
+    "launch_plan",
     "diff",
     "gate",
     "report_rendering",
