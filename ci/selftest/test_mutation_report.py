@@ -148,10 +148,10 @@ def test_a_stale_reason_is_refused() -> None:
 
 
 def test_a_line_outside_reaches_as_far_as_its_block() -> None:
-    text = "a = 1\ndef f():\n    b = 2\n\n    c = 3\nd = 4\n"
-    read = decode(f'[[outside]]\nreason = "{REASON}"\nfile = "x.py"\nline = "def f():"')
+    text = "a = 1\ndef f(\n    x,\n) -> int:\n    b = 2\n\n    c = 3\nd = 4\n"
+    read = decode(f'[[outside]]\nreason = "{REASON}"\nfile = "x.py"\nline = "def f("')
     ((start, end),) = spans(read, "x.py", text)
-    assert text[start:end] == "def f():\n    b = 2\n\n    c = 3\n"
+    assert text[start:end] == "def f(\n    x,\n) -> int:\n    b = 2\n\n    c = 3\n"
     assert spans(read, "y.py", text) == []
     for other in ("a = 1\n", text * 2):
         with pytest.raises(StaleError, match="once in x"):

@@ -22,7 +22,7 @@ from mlx_assay.conformance.mutation.sameness import Texts
 from mlx_assay.conformance.mutation.source import folder as kernels
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.verdict import INCOMPLETE
+from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import all_cases
 from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory
@@ -34,6 +34,7 @@ FIRST = 32
 CACHE = "mutants"
 """Compiled mutants are kept apart, lest thousands of them drive kernels out of the cache."""
 
+NO_ROOM = "raised CacheError"
 UNCOMPILED, WATCHED = "does not compile on the host executor", "raised Found: "
 
 
@@ -143,8 +144,10 @@ class Bench:
         record = self._judged(case, name)
         if record.conforms:
             return ""
-        if record.verdict in INCOMPLETE:
+        if record.verdict in INCOMPLETE or NO_ROOM in record.message:
             raise CampaignError(f"{case.id} cannot be judged: {record.message}")
+        if record.verdict is Verdict.TIMED_OUT and not self._judged(case, stage.ORIGINAL).conforms:
+            raise CampaignError(f"{case.id} takes longer than {self.limit:g} s here without any fault: raise --limit")
         if UNCOMPILED in record.message:
             lines = record.message.partition(UNCOMPILED)[2].strip(":\n ").splitlines()
             return f"{COMPILATION}: {lines[0].strip() if lines else 'refused'}"

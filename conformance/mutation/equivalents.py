@@ -97,9 +97,14 @@ def _span(entry: Outside, text: str) -> tuple[int, int]:
         )
     first = found[0]
     last = first + 1
-    while last < len(rows) and (not rows[last].strip() or _indent(rows[last]) > _indent(rows[first])):
+    while last < len(rows) and _below(rows[last], _indent(rows[first])):
         last += 1
     return sum(map(len, rows[:first])), sum(map(len, rows[:last]))
+
+
+def _below(row: str, indent: int) -> bool:
+    """Whether a row is of the block of one that stands further out; a closing parenthesis ends a signature only."""
+    return not row.strip() or _indent(row) > indent or row.strip().startswith(")")
 
 
 def _indent(row: str) -> int:
