@@ -1,7 +1,7 @@
 """The pytest plugin: options, markers, and the controller that gathers records.
 
 It is imported in every run of pytest on a machine where mlx-assay is installed, so it imports nothing but pytest and
-two small modules, and does and prints nothing until a case of this suite is asked for.
+four small modules, and does and prints nothing until a case of this suite is asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from mlx_assay.conformance.crew import Crew, enlist
+from mlx_assay.conformance.nodes import case_id, is_case
 from mlx_assay.conformance.options import KEYS, Options, distribution, output
 
 if TYPE_CHECKING:
@@ -37,11 +39,8 @@ GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 PROPERTY = "mlx_assay"
 CHECK_MARK = "mlx_assay_check"
 WORKER_PROPERTY = "mlx_assay_worker"
-DISTRIBUTION = "mlx_assay_dist"
 CRASHED = "???"
 """The phase that xdist names in its report of an item whose worker died."""
-CASE_MARK = "::test_mlx_assay["
-"""What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
 FOLDER = Path(__file__).parent
 EXPLORATION = "test_exploration"
 
@@ -157,6 +156,11 @@ def host_metal(request: pytest.FixtureRequest) -> Iterator[HostMetal]:
         yield HostMetal()
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput") and any(is_case(item.nodeid) for item in session.items):
+        enlist()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fails a test whose kernels have findings; one that fails by itself gets them beside its own failure.
@@ -201,16 +205,6 @@ def _leads_here(argument: str, config: pytest.Config) -> bool:
     return FOLDER.is_relative_to(path) and "site-packages" not in FOLDER.relative_to(path).parts
 
 
-def is_case(node_id: str) -> bool:
-    """Whether a node id is one of a case."""
-    return CASE_MARK in node_id
-
-
-def case_id(node_id: str) -> str:
-    """The case id inside a node id."""
-    return node_id.partition(CASE_MARK)[2].removesuffix("]")
-
-
 class Controller:
     """Gathers records where pytest reports, which with xdist is not where cases run."""
 
@@ -218,6 +212,7 @@ class Controller:
         self.config = config
         self.screen = config.stash.get(SCREEN, None)
         self._session: Session | None = None
+        self._crew = Crew()
 
     @property
     def session(self) -> Session:
@@ -240,8 +235,11 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tells a worker how cases are spread, which xdist keeps from it."""
-        node.workerinput[DISTRIBUTION] = self.config.getoption("dist", "no")
+        self._crew.join(node, self.config.getoption("dist", "no"))
+
+    def pytest_keyboard_interrupt(self) -> None:
+        if self._session or self.screen:
+            self._crew.interrupt()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.crew import DISTRIBUTION
 from mlx_assay.conformance.diagnosis.keeper import Keeper
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
-from mlx_assay.conformance.plugin import DISTRIBUTION, PROPERTY, WORKER_PROPERTY
+from mlx_assay.conformance.plugin import PROPERTY, WORKER_PROPERTY
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record

@@ -70,8 +70,8 @@ def group_is_gone(group: int) -> bool:
 
 @pytest.mark.parametrize(
     ("number", "whole_group", "workers"),
-    [(signal.SIGINT, True, 2), (signal.SIGTERM, False, 2), (signal.SIGINT, False, 0)],
-    ids=["ctrl-c", "terminated", "in-process"],
+    [(signal.SIGINT, True, 2), (signal.SIGINT, False, 2), (signal.SIGTERM, False, 2), (signal.SIGINT, False, 0)],
+    ids=["ctrl-c", "parent-alone", "terminated", "in-process"],
 )
 def test_an_interrupted_run_leaves_a_valid_report(
     tmp_path: Path, number: signal.Signals, whole_group: bool, workers: int

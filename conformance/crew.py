@@ -1,0 +1,65 @@
+"""The crew: the processes that xdist starts to judge, which an interruption of the run reaches at once."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+DISTRIBUTION = "mlx_assay_dist"
+SAME_SECONDS = 3.0
+"""A terminal's Ctrl-C reaches a worker by itself, and once more through the controller: the second is the same one.
+
+Below the 5 seconds after which execnet interrupts a worker that goes on.
+"""
+
+
+class Crew:
+    """Passes an interruption on, which execnet would do after 5 seconds in which the workers judge for nobody."""
+
+    def __init__(self) -> None:
+        self._gateways: list[Any] = []
+
+    def join(self, node: Any, distribution: str) -> None:
+        """Takes a worker in, and tells it how cases are spread, which xdist keeps from it."""
+        node.workerinput[DISTRIBUTION] = distribution
+        self._gateways.append(node.gateway)
+
+    def interrupt(self) -> None:
+        """Interrupts the workers of this machine."""
+        for gateway in self._gateways:
+            process = getattr(getattr(gateway, "_io", None), "popen", None)
+            if process is not None and process.poll() is None:
+                with suppress(OSError):
+                    process.send_signal(signal.SIGINT)
+
+
+def once(clock: Callable[[], float] = time.monotonic) -> Callable[[int, FrameType | None], None]:
+    """A handler of SIGINT that raises KeyboardInterrupt, but not twice within SAME_SECONDS."""
+    last: list[float] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        now = clock()
+        if last and now - last[-1] < SAME_SECONDS:
+            return
+        last.append(now)
+        raise KeyboardInterrupt
+
+    return interrupt
+
+
+def enlist() -> None:
+    """Prepares this process, a worker that has collected its cases, to judge them.
+
+    One Ctrl-C interrupts it once. What was imported and collected leaves the sight of Python's garbage collector, which
+    looks through all of it ten times when pytest ends: no part of it is garbage before.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, once())
+    gc.collect()
+    gc.freeze()
