@@ -207,7 +207,7 @@ def test_an_executor_that_cannot_run_here_leaves_the_run_incomplete(tmp_path: Pa
         ("--mlx-assay-tier=slow", "Expected a tier, quick or full, but got 'slow'"),
         ("--mlx-assay-seed=-3", "Expected a seed"),
         ("--mlx-assay-limit=0", "Expected a limit"),
-        ("--mlx-assay-executor=cuda", "Expected an executor, metal or host, but got 'cuda'"),
+        ("--mlx-assay-executor=opencl", "Expected an executor, metal or cuda or host, but got 'opencl'"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(tmp_path: Path, option: str, message: str) -> None:
