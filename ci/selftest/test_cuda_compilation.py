@@ -31,7 +31,7 @@ def program(source: str, dtype: str = "float", **switches: str) -> compilation.P
     definition = Definition("probe", ("x",), ("y",), source)
     text = generate(definition, (InputKind(dtype, False, False),), (dtype,))
     held = fidelity.current().switched(f32_denormals="kept", **switches)
-    return compilation.build(translate(text, compilation.entry), "sm_90", 256, held)
+    return compilation.build(text.name, translate(text, compilation.entry), "sm_90", 256, held)
 
 
 def test_threadgroup_memory_is_laid_out_and_counted() -> None:
@@ -94,8 +94,8 @@ def test_the_sampling_kernels_become_ptx_that_nvidias_assembler_takes(tmp_path: 
     assert len([name for name in texts if "token_bitmask" in name]) == 3
     ptxas = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
     for name, source in texts.items():
-        made = compilation.build(source, "sm_90", 128, fidelity.current().switched(f32_denormals="kept"))
-        assert f".entry {compilation.ENTRY}(" in made.ptx.decode(), name
+        made = compilation.build(name, source, "sm_90", 128, fidelity.current().switched(f32_denormals="kept"))
+        assert f".entry {made.entry}(" in made.ptx.decode(), name
         if ptxas:
             path = tmp_path / "kernel.ptx"
             path.write_bytes(made.ptx)

@@ -132,3 +132,9 @@ def check_way(verbose: object, stream: object) -> None:
     check_truths(verbose=verbose)
     if stream is not None and not isinstance(stream, _DEVICES):
         raise _refused("stream", stream, "a stream or a device")
+
+
+def check_size(name: str, actual: int, expected: int) -> None:
+    """ValueError: MLX's own, where a call has another number of something than its kernel."""
+    if actual != expected:
+        raise ValueError(f"[metal_kernel] Expected `{name}` to have size {expected} but got size {actual}.\n")

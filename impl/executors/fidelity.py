@@ -65,11 +65,17 @@ class Fidelity:
 
 _preferred = Fidelity()
 _current: ContextVar[Fidelity | None] = ContextVar("mlx_assay_fidelity", default=None)
+_asked: ContextVar[frozenset[str]] = ContextVar("mlx_assay_fidelity_asked", default=frozenset())
 
 
 def current() -> Fidelity:
     """The switches as `switched` or `profile` has set them here, else as `prefer` has, else the defaults."""
     return _current.get() or _preferred
+
+
+def asked() -> frozenset[str]:
+    """The switches that `switched` was given here by name, whatever their values."""
+    return _asked.get()
 
 
 def preferred() -> Fidelity:
@@ -85,12 +91,17 @@ def prefer(switches: Fidelity) -> None:
 
 @contextlib.contextmanager
 def switched(**changes: str) -> Iterator[Fidelity]:
-    """Kernels called inside run on the host executor with these switches; those not named stay as they are.
+    """Kernels called inside run on the executors host and cuda with these switches; those not named stay as they are.
 
+    On cuda f32_denormals are kept, as MLX's own operations keep them there, unless they are named here.
     ValueError: no such switch, or no such value of it.
     """
     with _held(current().switched(**changes)) as switches:
-        yield switches
+        token = _asked.set(_asked.get() | changes.keys())
+        try:
+            yield switches
+        finally:
+            _asked.reset(token)
 
 
 @contextlib.contextmanager

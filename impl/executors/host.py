@@ -9,6 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 from mlx_assay.impl.executors import choice, fidelity, launch, objects
+from mlx_assay.impl.executors.arguments import check_size
 from mlx_assay.impl.executors.checker.call import call, extent
 from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
@@ -75,11 +76,6 @@ def _evaluated(value: float, dtype: Any) -> mx.array:
     array = mx.array(value, dtype)
     mx.eval(array)
     return array
-
-
-def _check_size(name: str, actual: int, expected: int) -> None:
-    if actual != expected:
-        raise ValueError(f"[metal_kernel] Expected `{name}` to have size {expected} but got size {actual}.\n")
 
 
 @dataclass
@@ -218,9 +214,9 @@ class HostKernel:
         poison: int,
     ) -> list[mx.array]:
         definition = self.definition
-        _check_size("inputs", len(inputs), len(definition.input_names))
-        _check_size("output_shapes", len(output_shapes), len(definition.output_names))
-        _check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
+        check_size("inputs", len(inputs), len(definition.input_names))
+        check_size("output_shapes", len(output_shapes), len(definition.output_names))
+        check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
         if (session := checking()) is not None:
             return self._checked(
                 *(session, inputs, output_shapes, output_dtypes, grid, threadgroup, template, init_value, poison)

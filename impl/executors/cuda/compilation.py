@@ -12,9 +12,10 @@ from pathlib import Path
 
 from mlx_assay.impl.executors import division, objects
 from mlx_assay.impl.executors.cache import kept
+from mlx_assay.impl.executors.cuda import alignment
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
-from mlx_assay.impl.executors.signature import Text
+from mlx_assay.impl.executors.signature import Parameter, Text
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, toolchain
 
 ENTRY = "assay_kernel"
@@ -36,9 +37,13 @@ class DeviceLibraryMissing(RuntimeError):
 
 @dataclass(frozen=True)
 class Program:
-    """PTX, and the bytes of threadgroup memory that a threadgroup of it takes."""
+    """PTX, its entry's name, and the bytes of threadgroup memory that a threadgroup of it takes.
+
+    No other program has this name, since MLX's CUDA back end knows a module by its name alone.
+    """
 
     ptx: bytes
+    entry: str
     threadgroup_bytes: int
 
 
@@ -47,6 +52,10 @@ def entry(text: Text, arguments: str) -> str:
     buffers = [p for p in text.parameters if not p.attribute]
     pointers = "".join(f"__global char* b{i}, " for i in range(len(buffers)))
     addresses = ", ".join(f"(ulong)b{i}" for i in range(len(buffers)))
+    # A view of an array may begin at any of its elements.
+    aligned = "".join(
+        f"__builtin_assume(((ulong)b{i} & (alignof({_element(p)}) - 1)) == 0);\n" for i, p in enumerate(buffers)
+    )
     return (
         '#include "entry.h"\n'
         f'extern "C" void {ENTRY}({pointers}uint x, uint y, uint z, uint pattern, uint words) {{\n'
@@ -54,9 +63,13 @@ def entry(text: Text, arguments: str) -> str:
         "assay::Position position;\n"
         "if (!assay::placed(position, x, y, z)) return;\n"
         "const assay::Position* p = &position;\n"
-        f"const ulong b[] = {{{addresses}}};\n"
+        f"{aligned}const ulong b[] = {{{addresses}}};\n"
         f"{text.name}{text.template_arguments}({arguments});\n}}\n"
     )
+
+
+def _element(parameter: Parameter) -> str:
+    return re.sub(r"^(const )?(device|constant) ", "", parameter.type).rstrip("*&")
 
 
 def _candidates() -> Iterator[Path]:
@@ -96,12 +109,12 @@ def architecture(capability: int) -> str:
 def laid_out(ir: str) -> tuple[str, int]:
     """LLVM IR whose threadgroup arrays have their places one behind the other, and the bytes of all."""
     sizes: dict[int, tuple[int, int]] = {}
-    for number, size, alignment in _ARRAY.findall(ir):
+    for number, size, multiple in _ARRAY.findall(ir):
         if int(number) != 0xFFFFFFFF:
-            sizes[int(number)] = (int(size), int(alignment))
+            sizes[int(number)] = (int(size), int(multiple))
     offsets, end = {0xFFFFFFFF: 0}, 0
-    for number, (size, alignment) in sorted(sizes.items()):
-        offsets[number] = end = -(-end // alignment) * alignment
+    for number, (size, multiple) in sorted(sizes.items()):
+        offsets[number] = end = -(-end // multiple) * multiple
         end += size
 
     def placed(match: re.Match[str]) -> str:
@@ -113,21 +126,21 @@ def laid_out(ir: str) -> tuple[str, int]:
     return text, -(-end // 16) * 16
 
 
-def lowered(ir: str, threads: int) -> tuple[str, int]:
-    """LLVM IR as the NVIDIA back end wants it, and the bytes of threadgroup memory.
+def lowered(ir: str, threads: int, name: str) -> tuple[str, int]:
+    """LLVM IR as the NVIDIA back end wants it, with this name for its entry, and the bytes of threadgroup memory.
 
     What lies in constant space lies in global memory, since a launch's small arrays come from there.
     """
-    text, size = laid_out(ir)
+    text, size = laid_out(alignment.unaligned(ir))
     text = text.replace("addrspace(4)", "addrspace(1)")
     text = re.sub(
         rf"^define (?:dso_local |hidden |protected )*(?:spir_func )?void @{ENTRY}\(",
-        f"define ptx_kernel void @{ENTRY}(",
+        f"define ptx_kernel void @{name}(",
         text,
         flags=re.M,
     )
     text = re.sub(
-        rf"^(define ptx_kernel void @{ENTRY}\([^\n]*?\)[^\n{{]*?)(?= (?:#\d+|\{{))",
+        rf"^(define ptx_kernel void @{name}\([^\n]*?\)[^\n{{]*?)(?= (?:#\d+|\{{))",
         rf'\1 "nvvm.maxntid"="{threads}"',
         text,
         flags=re.M,
@@ -149,17 +162,23 @@ def _flags(capability: str, fidelity: Fidelity, defines: tuple[str, ...]) -> tup
 
 
 def _key(*parts: str) -> str:
-    own = hashlib.sha256(Path(__file__).read_bytes() + Path(division.__file__).read_bytes()).hexdigest()
-    return objects.digest_key("cuda", own, *parts)
+    own = hashlib.sha256(b"".join(Path(str(each.__file__)).read_bytes() for each in (division, alignment)))
+    own.update(Path(__file__).read_bytes())
+    return objects.digest_key("cuda", own.hexdigest(), *parts)
 
 
-def build(source: str, capability: str, threads: int, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> Program:
+def build(
+    name: str, source: str, capability: str, threads: int, fidelity: Fidelity, defines: tuple[str, ...] = ()
+) -> Program:
     """The program of a translated kernel for threadgroups of at most `threads`, from the cache or made now.
 
+    Its entry is called by `name` and a part of its key.
     objects.CompilationError: the compiler's messages. DeviceLibraryMissing. CacheError: there is nowhere to keep it.
     """
     flags = _flags(capability, fidelity, defines)
     library = device_library()
+    key = _key(name, source, capability, str(threads), str(library), *fidelity.compiled, str(fidelity.order), *defines)
+    entry = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}_{key[:12]}"
 
     def make(output: Path) -> None:
         text = output.with_name("kernel.clcpp")
@@ -168,7 +187,7 @@ def build(source: str, capability: str, threads: int, fidelity: Fidelity, define
         found = untrapped(objects.front_end(source, ir, (*flags, *objects.pragma(source)))[0])
         if fidelity.contraction == "off":
             found = objects.uncontracted(found)
-        found, size = lowered(found, threads)
+        found, size = lowered(found, threads, entry)
         ir.write_text(found)
         ptx = output.with_name("kernel.ptx")
         objects.run(
@@ -185,15 +204,12 @@ def build(source: str, capability: str, threads: int, fidelity: Fidelity, define
                 *("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(library), "-S", str(ir), "-o", str(ptx)),
             )
         )
-        output.write_bytes(json.dumps({"threadgroup_bytes": size}).encode() + b"\n" + ptx.read_bytes())
+        output.write_bytes(json.dumps({"entry": entry, "threadgroup_bytes": size}).encode() + b"\n" + ptx.read_bytes())
 
-    return kept(
-        _key(source, capability, str(threads), str(library), *fidelity.compiled, str(fidelity.order), *defines),
-        make,
-        _read,
-    )
+    return kept(key, make, _read)
 
 
 def _read(path: Path) -> Program:
     head, _, ptx = path.read_bytes().partition(b"\n")
-    return Program(ptx, json.loads(head)["threadgroup_bytes"])
+    told = json.loads(head)
+    return Program(ptx, told["entry"], told["threadgroup_bytes"])

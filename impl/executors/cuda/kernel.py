@@ -6,19 +6,24 @@ from typing import Any
 
 import mlx.core as mx
 
-from mlx_assay.impl.executors import fidelity, launch, objects
+from mlx_assay.impl.executors import choice, fidelity, launch, objects
+from mlx_assay.impl.executors.arguments import check_size
 from mlx_assay.impl.executors.cuda import compilation, device
 from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.signature import Definition, Text
+from mlx_assay.impl.executors.trace import tracing
 from mlx_assay.impl.executors.translation import translate
 
 Template = Sequence[tuple[str, Any]]
 BLOCKS = (128, 256, 512, 1024)
 """Threads of a threadgroup that a program is compiled for: the fewer, the more registers a thread may have."""
+MAX_GROUPS = 65535
+"""The most threadgroups that a launch has along y or z."""
 
 # Bound now, as everything that host_metal replaces.
 _precompiled: Any = getattr(mx.fast, "precompiled_cuda_kernel", None)
+_default_device = mx.default_device
 
 
 class CudaKernel:
@@ -44,7 +49,9 @@ class CudaKernel:
         source = translate(text, compilation.entry)
         mode = (f"-D__METAL_MAYBE_FAST_MATH__={int(self.definition.math_mode != 'safe')}",)
         try:
-            program = compilation.build(source, compilation.architecture(device.capability()), block, switches, mode)
+            program = compilation.build(
+                text.name, source, compilation.architecture(device.capability()), block, switches, mode
+            )
         except objects.CompilationError as error:
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} does not compile on the cuda executor:\n"
@@ -76,7 +83,12 @@ class CudaKernel:
             return mx.array(array.ndim, mx.int32)
         if self.definition.ensure_row_contiguous:
             return mx.array(_row_strides(array.shape), mx.int64)
-        mx.eval(array)
+        if tracing(array):
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} asks for an array's strides inside an mx.compile or "
+                "vmap trace, where the executor 'cuda' does not know them: call it outside, or make it with "
+                "ensure_row_contiguous=True."
+            )
         return mx.array(list(launch.layout(array)[1]), mx.int64)
 
     def __call__(
@@ -92,37 +104,88 @@ class CudaKernel:
         poison: int | None,
         stream: object = None,
     ) -> list[mx.array]:
-        launch.check_grid(grid, threadgroup)
-        threads = 1
-        for extent, size in zip(grid, threadgroup, strict=True):
-            threads *= min(extent, size)
-        text, program = self._prepare(inputs, output_dtypes, template, threads)
-        if verbose:
-            print(f"Generated source code for `{self.definition.name}`:\n```\n{text}\n```")
+        definition = self.definition
+        check_size("inputs", len(inputs), len(definition.input_names))
+        check_size("output_shapes", len(output_shapes), len(definition.output_names))
+        check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
+        _check_stream(stream)
+        grid, threadgroup = launch.check_grid(grid, threadgroup)
         pattern = launch.DEFAULT_POISON if poison is None else poison
         if poison is not None and init_value is None:
-            init_value = struct.unpack("<f", struct.pack("<I", poison))[0]
+            init_value = _as_float(poison)
+        if not all(grid):
+            value = _as_float(pattern) if init_value is None else init_value
+            return [mx.full(shape, value, dtype) for shape, dtype in zip(output_shapes, output_dtypes, strict=True)]
+        threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
+        text, program = self._prepare(inputs, output_dtypes, template, threads)
+        if verbose:
+            print(f"Generated source code for `{definition.name}`:\n```\n{text}\n```")
         words = program.threadgroup_bytes // 4
         made: list[mx.array] = _precompiled(
-            name=compilation.ENTRY,
+            name=program.entry,
             compiled_source=program.ptx,
             inputs=self._buffers(inputs),
             output_shapes=[tuple(shape) for shape in output_shapes],
             output_dtypes=list(output_dtypes),
             scalars=[*(_signed(extent) for extent in grid), _signed(pattern), words],
-            grid=tuple(grid),
+            grid=_flattened(definition.name, grid, threadgroup),
             threadgroup=tuple(threadgroup),
             shared_memory=program.threadgroup_bytes,
             init_value=init_value,
             ensure_row_contiguous=False,
             stream=stream,
         )
+        if choice.is_guarded():
+            self._finish(made)
         return made
+
+    def _finish(self, made: list[mx.array]) -> None:
+        """Waits for a launch, so that what it does wrong is told with its name."""
+        try:
+            tracing(*made)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"[metal_kernel] kernel {self.definition.name!r} on the cuda executor: {error}: after such an error "
+                "the GPU does nothing more for this process."
+            ) from None
 
 
 def settings() -> Fidelity:
-    """The switches that hold on a GPU: those of the host but for denormals, which MLX's CUDA kernels keep."""
-    return fidelity.current().switched(f32_denormals="kept")
+    """The switches that hold on a GPU: those of the host, but that denormals are kept unless `switched` names them.
+
+    MLX's own CUDA kernels keep them.
+    """
+    held = fidelity.current()
+    return held if "f32_denormals" in fidelity.asked() else held.switched(f32_denormals="kept")
+
+
+def _check_stream(stream: Any) -> None:
+    device = _default_device() if stream is None else getattr(stream, "device", stream)
+    if device != mx.gpu:
+        raise ValueError("[metal_kernel] Only supports the GPU.")
+
+
+def _flattened(name: str, grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[int, ...]:
+    """The grid as CUDA takes it: in one row of threadgroups where there are too many along y or z.
+
+    ValueError: there are too many for a row.
+    """
+    groups = [-(-extent // size) for extent, size in zip(grid, threadgroup, strict=True)]
+    if max(groups[1:]) <= MAX_GROUPS:
+        return tuple(grid)
+    row = groups[0] * groups[1] * groups[2]
+    if row * threadgroup[0] >= 2**31:
+        raise ValueError(
+            f"[metal_kernel] kernel {name!r}: the cuda executor launches at most {2**31 - 1} threads in a row, and a "
+            f"grid of {tuple(grid)} in threadgroups of {tuple(threadgroup)} needs more: make the threadgroups larger "
+            "along y or z."
+        )
+    return (row * threadgroup[0], threadgroup[1], threadgroup[2])
+
+
+def _as_float(pattern: int) -> float:
+    value: float = struct.unpack("<f", struct.pack("<I", pattern))[0]
+    return value
 
 
 def _signed(word: int) -> int:

@@ -1,5 +1,6 @@
 // Where a thread of an NVIDIA GPU stands in Metal's grid. A threadgroup at the grid's edge is smaller, and its threads are
-// numbered as such: those of the block that are over have nothing to do.
+// numbered as such: those of the block that are over have nothing to do. A grid with more threadgroups along y or z than
+// the GPU takes comes as one row of them.
 #pragma once
 
 #include "launch.h"
@@ -8,12 +9,20 @@ namespace assay {
 
 METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
   const uint grid[3] = {x, y, z};
-  const uint block[3] = {uint(__nvvm_read_ptx_sreg_ctaid_x()), uint(__nvvm_read_ptx_sreg_ctaid_y()),
-                         uint(__nvvm_read_ptx_sreg_ctaid_z())};
+  uint block[3] = {uint(__nvvm_read_ptx_sreg_ctaid_x()), uint(__nvvm_read_ptx_sreg_ctaid_y()),
+                   uint(__nvvm_read_ptx_sreg_ctaid_z())};
   const uint size[3] = {uint(__nvvm_read_ptx_sreg_ntid_x()), uint(__nvvm_read_ptx_sreg_ntid_y()),
                         uint(__nvvm_read_ptx_sreg_ntid_z())};
   const uint at[3] = {uint(__nvvm_read_ptx_sreg_tid_x()), uint(__nvvm_read_ptx_sreg_tid_y()),
                       uint(__nvvm_read_ptx_sreg_tid_z())};
+  uint groups[3];
+  for (int i = 0; i < 3; i++) groups[i] = grid[i] / size[i] + (grid[i] % size[i] != 0);
+  if (uint(__nvvm_read_ptx_sreg_nctaid_x()) != groups[0]) {
+    const uint number = block[0];
+    block[0] = number % groups[0];
+    block[1] = number / groups[0] % groups[1];
+    block[2] = number / groups[0] / groups[1];
+  }
   uint extent[3];
   bool whole = true;
   for (int i = 0; i < 3; i++) {
@@ -33,7 +42,7 @@ METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
     p.thread_position_in_grid[i] = block[i] * size[i] + own[i];
     p.thread_position_in_threadgroup[i] = own[i];
     p.threadgroup_position_in_grid[i] = block[i];
-    p.threadgroups_per_grid[i] = (grid[i] + size[i] - 1u) / size[i];
+    p.threadgroups_per_grid[i] = groups[i];
     p.threads_per_grid[i] = grid[i];
     p.threads_per_threadgroup[i] = extent[i];
     p.dispatch_threads_per_threadgroup[i] = size[i];
