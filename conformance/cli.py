@@ -21,6 +21,7 @@ from mlx_assay.conformance.commands import (
     releases,
     rendering,
     sums,
+    sweeping,
     tensors,
 )
 from mlx_assay.conformance.commands.grammar import EXITS
@@ -43,6 +44,7 @@ COMMANDS = (
     capturing,
     machinery,
     mutating,
+    sweeping,
 )
 
 

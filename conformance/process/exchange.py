@@ -64,10 +64,19 @@ class Outcome:
 
 
 class Run:
-    """One case under way: the outcomes that have come, and the rest."""
+    """One case under way: the outcomes that have come, and the rest.
+
+    `rounds` are numbers of POISONS and SCHEDULES: every subcase is called once a round.
+    """
 
     def __init__(
-        self, child: Child, operation: str, subcases: Sequence[Arguments], limit: float, expansion: int = 1
+        self,
+        child: Child,
+        operation: str,
+        subcases: Sequence[Arguments],
+        limit: float,
+        expansion: int = 1,
+        rounds: Sequence[int] = range(len(POISONS)),
     ) -> None:
         self.child = child
         self.outcomes: list[Outcome] = []
@@ -76,7 +85,7 @@ class Run:
         self._expansion = expansion
         self._end = 0
         described = [[self._described(argument) for argument in subcase] for subcase in subcases]
-        self._calls = [self._call(index, round_) for round_ in range(len(POISONS)) for index in range(len(subcases))]
+        self._calls = [self._call(index, round_) for round_ in rounds for index in range(len(subcases))]
         self._request = Request(operation, described, self._calls)
 
     def send(self) -> None:

@@ -13,7 +13,7 @@ from mlx_assay.conformance.adapters.target import NoTarget, Target, target
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process.child import Child, Death
-from mlx_assay.conformance.process.exchange import Arguments, Run
+from mlx_assay.conformance.process.exchange import POISONS, Arguments, Run
 from mlx_assay.conformance.process.exchange import Outcome as Outcome
 from mlx_assay.conformance.process.protocol import ProgramStart, Ready, Refused, Start
 from mlx_assay.conformance.process.seal import preload, seal
@@ -128,10 +128,16 @@ class Implementation:
             self._child.end()
             self._child = None
 
-    def begin(self, operation: str, subcases: Sequence[Arguments], expansion: int = 1) -> Run:
+    def begin(
+        self,
+        operation: str,
+        subcases: Sequence[Arguments],
+        expansion: int = 1,
+        rounds: Sequence[int] = range(len(POISONS)),
+    ) -> Run:
         """Sends a case and returns at once. Raises Death where no process can be had.
 
-        An output may have `expansion` times as many elements as the largest input.
+        An output may have `expansion` times as many elements as the largest input. `rounds` are as in Run.
         """
         self._printed = None
         if self._child is None or self._child.pending():
@@ -142,7 +148,7 @@ class Implementation:
                 raise Death(Verdict.CRASHED, str(error)) from None
         assert self._child is not None
         self._printed = self._child, self._child.transcript.mark
-        run, self._child = Run(self._child, operation, subcases, self.limit, expansion), None
+        run, self._child = Run(self._child, operation, subcases, self.limit, expansion, rounds), None
         run.send()
         return run
 
