@@ -1,5 +1,12 @@
-"""Node ids: the names under which pytest knows cases."""
+"""Node ids: the names under which pytest knows cases, and arguments of its command line that lead to them."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
 CASE_MARK = "::test_mlx_assay["
 """What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
 
@@ -12,3 +19,14 @@ def is_case(node_id: str) -> bool:
 def case_id(node_id: str) -> str:
     """The case id inside a node id."""
     return node_id.partition(CASE_MARK)[2].removesuffix("]")
+
+
+def leads_here(argument: str, config: pytest.Config) -> bool:
+    """Whether an argument of pytest's command line names this suite, or a folder that holds it."""
+    name = argument.partition("::")[0]
+    if config.getoption("pyargs", False) and name.startswith("mlx_assay"):
+        return True
+    path = (config.invocation_params.dir / name).resolve()
+    if path.is_relative_to(FOLDER):
+        return True
+    return FOLDER.is_relative_to(path) and "site-packages" not in FOLDER.relative_to(path).parts

@@ -6,15 +6,14 @@ four small modules, and does and prints nothing until a case of this suite is as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 from mlx_assay.conformance.crew import Crew, enlist
-from mlx_assay.conformance.nodes import case_id, is_case
+from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
 from mlx_assay.conformance.options import KEYS, Options, distribution, output
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ CHECK_MARK = "mlx_assay_check"
 WORKER_PROPERTY = "mlx_assay_worker"
 CRASHED = "???"
 """The phase that xdist names in its report of an item whose worker died."""
-FOLDER = Path(__file__).parent
 EXPLORATION = "test_exploration"
 
 
@@ -162,6 +160,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Drops a case's record from its item once pytest has told of it, as items live until pytest ends."""
+    try:
+        return (yield)
+    finally:
+        if is_case(item.nodeid):
+            item.user_properties.clear()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fails a test whose kernels have findings; one that fails by itself gets them beside its own failure.
 
@@ -191,18 +199,8 @@ def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
     given = ("query", "without", "checked", *KEYS)
     return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
-        _leads_here(argument, config) for argument in config.args
+        leads_here(argument, config) for argument in config.args
     )
-
-
-def _leads_here(argument: str, config: pytest.Config) -> bool:
-    name = argument.partition("::")[0]
-    if config.getoption("pyargs", False) and name.startswith("mlx_assay"):
-        return True
-    path = (config.invocation_params.dir / name).resolve()
-    if path.is_relative_to(FOLDER):
-        return True
-    return FOLDER.is_relative_to(path) and "site-packages" not in FOLDER.relative_to(path).parts
 
 
 class Controller:

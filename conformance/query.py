@@ -49,8 +49,16 @@ class Query:
 
     def matches(self, case: Case, tags: Iterable[str] = ()) -> bool:
         """Whether a case is meant, by its path, its parameters, and its kind's tags."""
-        if not (fnmatchcase(case.path, self.path) or fnmatchcase(case.path, f"{self.path}/*")):
-            return False
+        return self.leads_to(case.path) and self.admits(case, tags)
+
+    def leads_to(self, path: str) -> bool:
+        """Whether cases of a path are meant, their parameters and tags aside."""
+        return fnmatchcase(path, self.path) or fnmatchcase(path, f"{self.path}/*")
+
+    def admits(self, case: Case, tags: Iterable[str] = ()) -> bool:
+        """Whether a case passes the filters, its path aside."""
+        if not self.filters:
+            return True
         parameters = {key: str(value) for key, value in case.parameters}
         return all(
             any(fnmatchcase(tag, value) for tag in tags)

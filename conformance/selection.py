@@ -64,17 +64,40 @@ def select(
 
 def _asked(queries: Sequence[str], pool: Mapping[str, Case]) -> dict[str, Case]:
     parsed = [Query.parse(text) for text in queries]
+    by_path = _by_path(pool)
     found: dict[str, Case] = {}
     for query in parsed:
         query.check(operations(), dtypes())
-        matched = [case for case in pool.values() if query.matches(case, tags_of(case))]
+        matched = _matched(query, pool, by_path)
         if not matched and (single := complete(query)):
             matched = [single]
         if not matched:
             raise NothingSelected(_unmatched(query, pool))
-        found.update({case.id: case for case in matched})
-    order = {case_id: place for place, case_id in enumerate(pool)}
-    return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+        found.update((case.id, case) for case in matched)
+    known = {case_id: case for case_id, case in pool.items() if case_id in found}
+    return known | found
+
+
+def _by_path(pool: Mapping[str, Case]) -> dict[str, list[Case]]:
+    """Cases by path: there are some hundred of cases a path, so that globs are matched with few texts."""
+    found: dict[str, list[Case]] = {}
+    for case in pool.values():
+        found.setdefault(case.path, []).append(case)
+    return found
+
+
+def _matched(query: Query, pool: Mapping[str, Case], by_path: Mapping[str, Sequence[Case]]) -> list[Case]:
+    """What a query means: the case whose whole id it is, else all that it matches."""
+    if query.filters and (single := pool.get(query.text)):
+        return [single]
+    return [
+        case
+        for path, there in by_path.items()
+        if query.leads_to(path)
+        for tags in [tags_of(there[0])]
+        for case in there
+        if query.admits(case, tags)
+    ]
 
 
 def complete(query: Query) -> Case | None:
@@ -120,7 +143,7 @@ def replayed(text: str) -> Case:
 
 
 def _unmatched(query: Query, pool: Mapping[str, Case]) -> str:
-    by_path = [case for case in pool.values() if Query(query.text, query.path).matches(case)]
+    by_path = [case for case in pool.values() if query.leads_to(case.path)]
     if not by_path:
         near = nearest(query.path, {case.path for case in pool.values()})
         hint = f"; the nearest are {', '.join(near)}" if near else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,13 @@ def parameters(config: pytest.Config) -> list[Any]:
     except (QueryError, NothingSelected, ImplementationError, ValueError) as error:
         raise pytest.Collector.CollectError(f"mlx-assay: {error}") from None
     config.stash[SELECTION] = selection
-    return [
-        pytest.param(case, id=case.id, marks=[pytest.mark.mlx_assay(tag=tag) for tag in tags_of(case)])
-        for case in selection.cases
-    ]
+    return [pytest.param(case, id=case.id, marks=_marks(tags_of(case))) for case in selection.cases]
+
+
+@cache
+def _marks(tags: tuple[str, ...]) -> list[pytest.MarkDecorator]:
+    """A mark a tag; the same ones for every case of these tags, since there may be a hundred thousand."""
+    return [pytest.mark.mlx_assay(tag=tag) for tag in tags]
 
 
 def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -> Record:

@@ -19,6 +19,7 @@ NAMES = (
     "trellis_reference",
     "small_subcases",
     "quick_run",
+    "scale",
     "versions",
     "fixtures",
     "adapter",

@@ -1,7 +1,8 @@
 """A stage for the harness: implementation and judge replaced by a script, so that what is around them is seen alone.
 
 Loaded as a pytest plugin by workers (PYTEST_PLUGINS=staged) and run as a program in place of `mlx-assay`. The script is
-JSON in the environment: `verdicts` by glob over case ids, `seconds` a case, `operations`, `refuse`, `missing`.
+JSON in the environment: `verdicts` by glob over case ids, `seconds` a case, `operations`, `refuse`, `missing`, and
+`cases`, how many synthetic ones stand in the place of this suite's own.
 """
 
 from __future__ import annotations
@@ -87,6 +88,10 @@ def install() -> None:
     worker.Implementation = run.Implementation = StagedImplementation  # type: ignore[misc,assignment]
     worker.judge = staged_judge  # type: ignore[assignment]
     worker.oracles = lambda operations, without: {}
+    if count := script().get("cases"):
+        import synthetic
+
+        synthetic.install(count)
 
 
 install()

@@ -94,7 +94,14 @@ def test_the_full_tier_holds_the_quick_one() -> None:
 def test_every_id_selects_itself() -> None:
     cases = list(all_cases("quick"))
     for case in cases[:: len(cases) // 25]:
-        assert [found.id for found in select([case.id]).cases if found.id == case.id] == [case.id]
+        assert [found.id for found in select([case.id]).cases] == [case.id]
+
+
+def test_a_whole_id_selects_no_case_that_has_its_parameters_and_more() -> None:
+    short = "logit_softcap/float32/sweep/strided?cap=0x1.5555555555555p-2&seed=0"
+    assert [case.id for case in select([short], "full").cases] == [short]
+    wider = select([f"{short.replace('seed=0', 'seed=*')}"], "full").cases
+    assert len(wider) > 1
 
 
 def test_a_whole_id_beyond_the_tier_is_selected() -> None:

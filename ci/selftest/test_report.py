@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,13 @@ def test_totals_name_every_verdict() -> None:
     assert names == {"declared", "executed", *(verdict.value for verdict in Verdict)}
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_report_in_pieces_is_one_document(count: int) -> None:
+    hostile = 'a "cases": []\n}'
+    made = run([record(number, Verdict.DIFFERS, message=hostile) for number in range(count)])
+    assert encode(made) == msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
+
+
 def test_cases_stand_in_declared_order_each_once() -> None:
     items = [record(number) for number in range(5)]
     session = Session(Options())
@@ -152,12 +160,11 @@ def test_a_report_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.Mo
     before = path.read_bytes()
     assert decode(before).totals == report.totals
 
-    def torn(self: Path, data: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(data[:10])
+    def torn(report: Report) -> Iterator[bytes]:
+        yield before[:10]
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", torn)
+    monkeypatch.setattr(reports, "pieces", torn)
     with pytest.raises(OSError, match="No space"):
         write(report, path)
     assert path.read_bytes() == before

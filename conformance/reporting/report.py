@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from mlx_assay.conformance.verdict import (
 )
 
 SCHEMA: Literal["urn:mlx-assay:report:1"] = "urn:mlx-assay:report:1"
+BUFFER = 1 << 20
 Outcome = Literal["conforms", "differs", "incomplete"]
 EXIT_CODES: dict[Outcome, int] = {
     "conforms": EXIT_CONFORMS,
@@ -192,7 +193,23 @@ def outcome(declared: int, records: Sequence[Record], complete: bool) -> Outcome
 
 def encode(report: Report) -> bytes:
     """The document: JSON of two-space indents, keys in the order of the structs, one newline at its end."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+    return b"".join(pieces(report))
+
+
+def pieces(report: Report) -> Iterator[bytes]:
+    """The document in pieces of about a case, so that a large one is never in memory as a whole."""
+    around = _formatted(msgspec.structs.replace(report, cases=[]))
+    before, _, after = around.rpartition(b"[]")
+    assert (before[-9:], after) == (b'"cases": ', b"\n}"), "cases are the last field"
+    yield before + b"["
+    for place, record in enumerate(report.cases):
+        yield b",\n    " if place else b"\n    "
+        yield _formatted(record).replace(b"\n", b"\n    ")
+    yield (b"\n  ]" if report.cases else b"]") + after + b"\n"
+
+
+def _formatted(struct: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(struct), indent=2)
 
 
 def decode(document: bytes) -> Report:
@@ -205,7 +222,8 @@ def write(report: Report, path: Path) -> None:
     path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(encode(report))
+        with unfinished.open("wb", buffering=BUFFER) as file:
+            file.writelines(pieces(report))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

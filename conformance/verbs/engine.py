@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mlx_assay.conformance.nodes import FOLDER
 from mlx_assay.conformance.options import Options
-from mlx_assay.conformance.plugin import FOLDER, SCREEN, Screen
+from mlx_assay.conformance.plugin import SCREEN, Screen
 from mlx_assay.conformance.verbs.interruption import interruptible
 
 RESTARTS = 50
@@ -24,6 +27,7 @@ class Seat:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
+        self._terminal: Any = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -32,8 +36,18 @@ class Seat:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Silences xdist's own lines about its workers, on which no option has an effect."""
+        self._terminal = session.config.pluginmanager.get_plugin("terminalreporter")
         if reporter := session.config.pluginmanager.get_plugin("terminaldistreporter"):
             reporter.write_line = reporter.rewrite = lambda *texts, **markup: None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
+        """Has pytest forget what it was told, three times a case: the screen and the report tell of it."""
+        try:
+            return (yield)
+        finally:
+            if self._terminal is not None:
+                self._terminal.stats.pop("", None)
 
 
 def workers(executor: str, cases: int) -> int:
