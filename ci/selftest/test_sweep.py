@@ -15,7 +15,7 @@ from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.judging.judge import applicable
 from mlx_assay.conformance.process.exchange import Outcome
 from mlx_assay.conformance.process.implementation import Implementation
-from mlx_assay.conformance.sweeping import chunk, report, softcap
+from mlx_assay.conformance.sweeping import argmax, chunk, mask, report, softcap, trellis
 from mlx_assay.conformance.sweeping.catalogue import chosen, sweep_of, sweeps
 from mlx_assay.conformance.sweeping.chunk import Chunk
 from mlx_assay.conformance.sweeping.examiner import Examiner
@@ -23,7 +23,8 @@ from mlx_assay.conformance.sweeping.sweep import Sweep
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Subcase
 from mlx_assay.fixtures.tensor import Tensor
-from mlx_assay.oracles import precise_softcap, softcap_sieve, stock_mlx
+from mlx_assay.fixtures.trellis_words import states_of
+from mlx_assay.oracles import numpy_reference, precise_softcap, softcap_sieve, stock_mlx
 from mlx_assay.oracles.rounding import ranks
 
 CAPS = (30.0, 50.0, 1 / 3, 0.1, 29.9999981, 128**-0.5, -30.0, 1.0, 1e-30, 1e30, 1.9999999, 1.00000012)
@@ -37,7 +38,7 @@ def sound() -> Iterator[Implementation]:
 
 
 def performed(sweep: Sweep, implementation: Implementation, index: int = 0) -> Chunk:
-    """A chunk, judged by the oracles that need no library but MLX and mpmath."""
+    """A chunk of a sweep."""
     environment = implementation.environment
     relaxations = applicable(contracts()[sweep.case.operation].relaxations, environment)
     return chunk.perform(Examiner(sweep, environment["executor"], relaxations), index, implementation, "")
@@ -91,15 +92,84 @@ def test_a_sound_implementation_conforms(sound: Implementation) -> None:
     assert found.digest == hashlib.sha256(want.tobytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("name", "block", "place", "text"), [("Raised", 1, 65537, "x 0x40004001, cap 30")])
-def test_one_wrong_encoding_is_found(name: str, block: int, place: int, text: str) -> None:
-    with Implementation(f"sweep_faults:{name}", "host") as implementation:
-        found = performed(WIDE, implementation, block)
-        other = performed(WIDE, implementation, block + 1)
+def test_one_wrong_encoding_is_found() -> None:
+    with Implementation("sweep_faults:OneEncoding", "host") as implementation:
+        found, other = (performed(WIDE, implementation, block) for block in (1, 2))
     assert (found.verdict, found.differing, other.verdict) == (Verdict.DIFFERS, 1, Verdict.SAME_BITS)
     (spot,) = found.places
-    assert (spot.block, spot.index, spot.input) == (block, [place], text)
+    assert (spot.block, spot.index, spot.input) == (1, [65537], "x 0x40004001, cap 30")
     assert int(spot.got, 16) == int(spot.want, 16) + 1
+
+
+def one(sweep_id: str) -> Sweep:
+    """A sweep in chunks of one block."""
+    return replace(sweep_of(sweep_id), step=1)
+
+
+def test_one_wrong_byte_is_found() -> None:
+    """Of the 256 calls of an offset one has byte 0x9c at place 2051."""
+    sweep = one("apply_token_bitmask/float16/every/byte")
+    call = next(call for call in range(256) if mask.byte_words(call).view(np.uint8)[2051] == 0x9C)
+    with Implementation("sweep_faults:OneByte", "host") as implementation:
+        found = performed(sweep, implementation, 5 * 256 + call)
+        others = [performed(sweep, implementation, block) for block in (5 * 256 + call + 1, 6 * 256 + call)]
+    assert (found.verdict, found.differing) == (Verdict.DIFFERS, 2)
+    assert [spot.input.rpartition(", word")[0] for spot in found.places] == [
+        f"offset-5-call-{call}, row {row}, id {8 * 2051}" for row in (0, 1)
+    ]
+    assert {other.verdict for other in others} == {Verdict.SAME_BITS}
+
+
+@pytest.mark.parametrize("name", ["OneScore", "OneScoreLess"])
+def test_one_wrong_score_is_found(name: str) -> None:
+    """The lse is 8.3125, where the logit's score has neighbours of the same score."""
+    sweep, order = one("argmax_given/bfloat16/every/pair"), argmax.ranked()
+    place = int(np.flatnonzero(order == 0x3C3F)[0])
+    block = 0x4105 * argmax.PARTS + place // argmax.SIZE
+    with Implementation(f"sweep_faults:{name}", "host") as implementation:
+        found, other = (performed(sweep, implementation, at) for at in (block, block + argmax.PARTS))
+    assert (found.verdict, other.verdict) == (Verdict.DIFFERS, Verdict.SAME_BITS)
+    assert 1 <= found.differing <= 3
+    assert all("0x3c3f" in spot.input and "lse 0x4105" in spot.input for spot in found.places)
+
+
+def test_one_wrong_state_is_found() -> None:
+    """As often as it comes, which is once at its own place, and between others by chance."""
+    sweep, parts = one("trellis_decode/float32/every/state?form=refined"), list(trellis.parts("refined"))
+    with Implementation("sweep_faults:OneState", "host") as implementation:
+        for first in (32768, 0):
+            found = performed(sweep, implementation, parts.index((3, 16, first)))
+            comes = np.count_nonzero(states_of(trellis.words_of(3, 16, first), 3, 16) == 40503)
+            assert found.differing == comes
+            assert (found.verdict is Verdict.DIFFERS, "state 40503" in found.message) == (comes > 0, comes > 0)
+            assert comes or first == 0
+
+
+def test_every_pair_has_a_row() -> None:
+    """Of four lse, all 65,536 logits stand at the place that the right id names, but for NaN and what it beats."""
+    for lse in (0x4105, 0x0000, 0xC2F7, 0x7F80):
+        won = []
+        for part in range(argmax.PARTS):
+            given = argmax.pairs(lse * argmax.PARTS + part).arguments
+            ids = numpy_reference.argmax_given(given["logits"].base, given["lse"].base)
+            won.append(given["logits"].base.view(np.uint16)[np.arange(argmax.SIZE), ids])
+        scores = numpy_reference.scores(
+            argmax.ranked().view(argmax.BFLOAT16), np.array([lse], np.uint16).view(argmax.BFLOAT16)
+        )
+        number = ~np.isnan(scores.astype(np.float32))
+        inner = number & np.roll(number, 1)
+        assert (np.concatenate(won)[inner] == argmax.ranked()[inner]).all()
+
+
+def test_every_byte_and_word_and_state_comes() -> None:
+    octets = np.stack([mask.byte_words(call).view(np.uint8) for call in range(256)])
+    assert (np.sort(octets, axis=0) == np.arange(256)[:, None]).all()
+    assert {int(word).bit_count() for word in mask.FEW_BITS} == {1, 2}
+    assert len(set(mask.FEW_BITS.tolist())) == 528
+    for k, L in ((2, 7), (3, 13), (4, 16)):
+        starts = [first for width, bits, first in trellis.parts("bits") if (width, bits) == (k, L)]
+        found = np.unique(np.concatenate([states_of(trellis.words_of(k, L, first), k, L).ravel() for first in starts]))
+        assert found.size == 1 << L
 
 
 def test_an_oracle_out_of_its_bound_is_no_pass(sound: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,19 @@ def verb(verbs: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentP
     return made
 
 
-def add_queries(parser: argparse.ArgumentParser) -> None:
-    """Which cases."""
+EXHAUSTIVE = "exhaustive"
+"""What `run` takes for a tier, and does as `sweep`."""
+
+
+def add_queries(parser: argparse.ArgumentParser, *, exhaustive: bool = False) -> None:
+    """Which cases; with `exhaustive` a third tier, that of sweeps."""
     parser.add_argument("queries", metavar="QUERY", nargs="*", help="which cases (default: all of the tier)")
-    parser.add_argument("--tier", metavar="TIER", default="quick", type=checked(options.tier), help="quick or full")
+
+    def tier(text: str) -> str:
+        return text if exhaustive and text == EXHAUSTIVE else options.tier(text)
+
+    more = f"; {EXHAUSTIVE} is the verb sweep" if exhaustive else ""
+    parser.add_argument("--tier", metavar="TIER", default="quick", type=checked(tier), help=f"quick or full{more}")
     parser.add_argument(
         "--seed", metavar="N", default=0, type=checked(options.seed), help="draw a fresh set of cases (default: 0)"
     )

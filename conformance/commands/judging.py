@@ -7,6 +7,7 @@ from typing import Any
 
 from mlx_assay.conformance import options
 from mlx_assay.conformance.commands.grammar import (
+    EXHAUSTIVE,
     EXITS,
     QUERY_HELP,
     add_checked,
@@ -37,7 +38,7 @@ def _add_run(verbs: Any) -> None:
         "  mlx-assay run --implementation my_package.kernels:fast --executor host --checked\n"
         f"  mlx-assay run --implementation 'cmd: bun adapter.ts'\n\n{QUERY_HELP}\n{EXITS}",
     )
-    add_queries(run)
+    add_queries(run, exhaustive=True)
     add_judging(run)
     add_checked(run)
     run.add_argument(
@@ -110,7 +111,14 @@ def _options(arguments: argparse.Namespace) -> options.Options:
     )
 
 
+UNSWEPT = ("seed", "profile", "checked", "without", "leg", "shard", "durations", "junit", "bundles")
+"""Options of a run that a sweep does not have."""
+
+
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.tier == EXHAUSTIVE:
+        return _exhaustive(arguments)
+
     from mlx_assay.conformance.verbs.run import run
 
     try:
@@ -118,6 +126,30 @@ def _run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refusal(str(error)) from error
     return run(asked, arguments.n, arguments.junit, arguments.bundles)
+
+
+def _exhaustive(arguments: argparse.Namespace) -> int:
+    """The sweeps of these queries; Refusal for an option that they do not have."""
+    for name in UNSWEPT:
+        if getattr(arguments, name):
+            raise Refusal(
+                f"Expected --{name} with the tier quick or full: sweeps, which --tier exhaustive runs, have none"
+            )
+
+    from mlx_assay.conformance.commands.sweeping import JOURNAL, REPORT
+    from mlx_assay.conformance.verbs.sweep import Request, sweep
+
+    return sweep(
+        Request(
+            queries=tuple(arguments.queries),
+            implementation=arguments.implementation,
+            executor=arguments.executor,
+            limit=arguments.limit or options.DEFAULT_LIMIT,
+            count=arguments.n or None,
+            journal=JOURNAL,
+            report=REPORT if arguments.report == DEFAULT_REPORT else arguments.report,
+        )
+    )
 
 
 def _replay(arguments: argparse.Namespace) -> int:
