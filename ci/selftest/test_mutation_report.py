@@ -38,7 +38,7 @@ def test_the_mutants_stand_as_promised() -> None:
         ("id", "operation", "operator", "place", "outcome", "killed_by"),
     }
     assert [row["outcome"] for row in read["mutants"]] == ["killed", "killed", "killed", "equivalent", "survived"]
-    assert read["totals"] == {"case": 1, "checker": 1, "compilation": 1, "equivalent": 1, "survived": 1}
+    assert read["totals"] == {"case": 1, "test": 0, "checker": 1, "compilation": 1, "equivalent": 1, "survived": 1}
     assert read["score"] == 0.75
     assert list(read["diffs"]) == [MUTANTS[4].id]
     assert read["reasons"] == {MUTANTS[3].id: REASON}
@@ -85,7 +85,10 @@ def test_what_is_no_report_is_refused(data: bytes) -> None:
 
 def test_the_table_tells_all() -> None:
     text = "\n".join(rendered(made()))
-    assert "5 mutants: 3 killed (1 by a case, 1 by the checker, 1 by compilation), 1 equivalent, 1 survived" in text
+    assert (
+        "5 mutants: 3 killed (1 by a case, 0 by a test, 1 by the checker, 1 by compilation), 1 equivalent, 1 survived"
+        in text
+    )
     assert "score 0.7500" in text
     assert "argmax_given/float32/ties/tiles" in text
     assert f"survived: {MUTANTS[4].id} at {MUTANTS[4].place}" in text

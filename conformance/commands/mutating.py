@@ -7,12 +7,17 @@ from typing import Any
 
 from mlx_assay.conformance import options
 from mlx_assay.conformance.commands.grammar import checked, verb
+from mlx_assay.conformance.verbs.refusal import Refusal
+
+CASE_SECONDS, JUDGE_SECONDS = 10.0, 300.0
 
 SUMMARY = "plant faults in the built-in kernels, one at a time, and tell which of them the suite does not notice"
 EPILOG = """examples:
   mlx-assay mutate normalized_argmax
   mlx-assay mutate --operator barrier-dropped --operator comparison-strictness
   mlx-assay mutate --changed-since origin/main --json mutants.json
+  mlx-assay mutate --judge comparison --json judge.json
+  mlx-assay mutate --judge --sample 12
   mlx-assay mutate -n 2 --json mutants.json --html mutants.html
 
 exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 usage, 3 not every mutant was judged"""
@@ -21,7 +26,16 @@ exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 usage, 3 n
 def add(verbs: Any) -> None:
     """The verb."""
     mutate = verb(verbs, "mutate", SUMMARY, EPILOG)
-    mutate.add_argument("operations", metavar="OPERATION", nargs="*", help="whose kernels (default: all)")
+    mutate.add_argument(
+        "operations", metavar="OPERATION", nargs="*", help="whose kernels, or with --judge which areas (default: all)"
+    )
+    mutate.add_argument(
+        "--judge",
+        action="store_true",
+        help="plant faults in what judges instead, noticed by ci/selftest: comparison, judge, codec, gate, executor",
+    )
+    mutate.add_argument("--sample", metavar="N", type=_count, help="with --judge: so many of them, chosen by --seed")
+    mutate.add_argument("--seed", metavar="N", type=int, default=0, help="of --sample (default: 0)")
     mutate.add_argument(
         "--operator", metavar="NAME", action="append", default=[], help="this kind of fault alone; may be repeated"
     )
@@ -32,9 +46,8 @@ def add(verbs: Any) -> None:
     mutate.add_argument(
         "--limit",
         metavar="SECONDS",
-        default=10.0,
         type=checked(options.limit),
-        help="that a mutant may take for a case before it counts as killed (default: 10)",
+        help="that a mutant may take for a case, with --judge for its tests, and longer kills it (default: 10, or 300)",
     )
     mutate.add_argument("--recheck", action="store_true", help="run equivalent mutants too: one that is killed fails")
     mutate.add_argument("--learn", action="store_true", help="keep the cases that kill most as those tried first")
@@ -47,14 +60,38 @@ def _workers(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"Expected a number of mutants, 1 to 100000, but got {text!r}")
+    return int(text)
+
+
 def _mutate(arguments: argparse.Namespace) -> int:
+    if arguments.judge:
+        from mlx_assay.conformance.verbs.judge_mutants import judge_mutants
+
+        return judge_mutants(
+            arguments.operations,
+            arguments.operator,
+            changed_since=arguments.changed_since,
+            limit=arguments.limit or JUDGE_SECONDS,
+            workers=arguments.n,
+            sample=arguments.sample,
+            seed=arguments.seed,
+            json=arguments.json,
+            html=arguments.html,
+            learn=arguments.learn,
+            recheck=arguments.recheck,
+        )
+    if arguments.sample is not None:
+        raise Refusal("Expected --sample with --judge but got it alone: name operations or operators instead")
     from mlx_assay.conformance.verbs.mutate import mutate
 
     return mutate(
         arguments.operations,
         arguments.operator,
         changed_since=arguments.changed_since,
-        limit=arguments.limit,
+        limit=arguments.limit or CASE_SECONDS,
         workers=arguments.n,
         json=arguments.json,
         html=arguments.html,

@@ -134,7 +134,8 @@ def _extents(module: Module) -> set[ast.AST]:
     return {part for keyword in keywords for part in ast.walk(keyword.value)}
 
 
-def _constants(module: Module) -> Iterator[Edit]:
+def constants(module: Module) -> Iterator[Edit]:
+    """Whole numbers, truth values and zeros."""
     extents = _extents(module)
     for node in module.nodes:
         if node in extents:
@@ -201,7 +202,7 @@ OPERATORS = (
     Operator("launcher-comparison", "a comparison of the launcher is another one", _compared),
     Operator("launcher-arithmetic", "the launcher calculates something else", _calculated),
     Operator("launcher-condition-part-dropped", "one of several conditions is not asked", _unasked),
-    Operator("launcher-constant", "a constant of the launcher is one more, or the other one", _constants),
+    Operator("launcher-constant", "a constant of the launcher is one more, or the other one", constants),
     Operator("launcher-condition-negated", "the launcher asks the opposite", _conditions),
     Operator("launcher-refusal-dropped", "wrong arguments are not refused", _refusals),
     Operator("launcher-statement-dropped", "a check is not made", _statements),

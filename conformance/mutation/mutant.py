@@ -75,11 +75,14 @@ class Mutant:
         return "".join(difflib.unified_diff(old, new, self.source.name, self.source.name, n=0))
 
 
-def mutants_of(source: Source) -> Iterator[Mutant]:
-    """Every mutant of a text, in the order of the catalogue; of two that are the same text, the first."""
+def mutants_of(source: Source, edits: Iterable[tuple[str, Edit, bool]] | None = None) -> Iterator[Mutant]:
+    """Every mutant of a text, in the order of the catalogue; of two that are the same text, the first.
+
+    `edits` are those of other operators: a name, an edit, and whether the same machine code shows an equivalent.
+    """
     seen: set[str] = {source.text}
     times: dict[str, int] = {}
-    for name, edit, same_code in _edits(source):
+    for name, edit, same_code in _edits(source) if edits is None else edits:
         changed = edit.apply(source.text)
         if changed in seen:
             continue

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, EQUIVALENT, KILLED, SURVIVED, Ruling
-from mlx_assay.conformance.mutation.source import sources
+from mlx_assay.conformance.mutation.ruling import (
+    CHECKER,
+    COMPILATION,
+    EQUIVALENT,
+    KILLED,
+    SURVIVED,
+    TEST,
+    Ruling,
+)
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.mutation.mutant import Mutant
@@ -56,7 +63,6 @@ def campaign(
         rows.append(
             Row(mutant.id, mutant.operation, mutant.operator, str(mutant.place), ruling.outcome, ruling.killed_by)
         )
-    files = sorted({mutant.source.name for mutant in mutants})
     return Campaign(
         mutants=rows,
         selected=len(mutants),
@@ -65,19 +71,20 @@ def campaign(
         totals=totals(rows),
         seconds=seconds,
         workers=workers,
-        sources={name: sources()[name].digest for name in files},
+        sources={mutant.source.name: mutant.source.digest for mutant in mutants},
         reasons={ruling.id: ruling.reason for ruling in rulings if ruling.reason},
         diffs={ruling.id: known[ruling.id].diff for ruling in rulings if ruling.outcome == SURVIVED},
     )
 
 
 def totals(rows: Sequence[Row]) -> dict[str, int]:
-    """How many were killed by a case, the checker and compilation, are equivalent, and survived."""
+    """How many were killed by a case, a test, the checker and compilation, are equivalent, and survived."""
     by = Counter(row.killed_by.partition(":")[0] for row in rows if row.outcome == KILLED)
-    others = by[CHECKER] + by[COMPILATION]
+    others = by[CHECKER] + by[COMPILATION] + by[TEST]
     outcomes = Counter(row.outcome for row in rows)
     return {
         "case": outcomes[KILLED] - others,
+        TEST: by[TEST],
         CHECKER: by[CHECKER],
         COMPILATION: by[COMPILATION],
         EQUIVALENT: outcomes[EQUIVALENT],

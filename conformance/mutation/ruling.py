@@ -7,12 +7,12 @@ import msgspec
 KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
 """Outcomes."""
 
-CHECKER, COMPILATION = "checker", "compilation"
+CHECKER, COMPILATION, TEST = "checker", "compilation", "test"
 """What `killed_by` begins with where no case killed, before a colon."""
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """An outcome, who killed the mutant (a case, the checker or compilation), or why it is equivalent."""
+    """An outcome, who killed the mutant (a case, a test, the checker or compilation), or why it is equivalent."""
 
     id: str
     outcome: str

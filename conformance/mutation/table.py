@@ -66,12 +66,12 @@ def _survivors(report: Campaign) -> Iterator[str]:
 
 def _closing(report: Campaign) -> Iterator[str]:
     totals = report.totals
-    killed = totals["case"] + totals["checker"] + totals["compilation"]
+    killed = totals["case"] + totals["test"] + totals["checker"] + totals["compilation"]
     yield ""
     yield (
-        f"{len(report.mutants)} mutants: {killed} killed ({totals['case']} by a case, {totals['checker']} by the "
-        f"checker, {totals['compilation']} by compilation), {totals[EQUIVALENT]} equivalent, "
-        f"{totals[SURVIVED]} survived"
+        f"{len(report.mutants)} mutants: {killed} killed ({totals['case']} by a case, {totals['test']} by a test, "
+        f"{totals['checker']} by the checker, {totals['compilation']} by compilation), "
+        f"{totals[EQUIVALENT]} equivalent, {totals[SURVIVED]} survived"
     )
     if not report.complete:
         yield f"incomplete: {report.selected - len(report.mutants)} mutants were not judged"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
@@ -39,7 +39,7 @@ def mutate(
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
     checked_executor("host")
-    target, for_page = _file(json), _file(html)
+    target, for_page = checked_file(json), checked_file(html)
     try:
         reasons = equivalents.by_id(equivalents.reasons())
         equivalents.check(reasons, all_mutants().keys())
@@ -49,7 +49,7 @@ def mutate(
     began = time.monotonic()
     say(f"{len(mutants)} mutants, {workers} at a time")
     try:
-        watch = _Progress().told
+        watch = Progress().told
         with interruptible():
             rulings, complete = campaign.run(
                 mutants, reasons, limit=limit, workers=workers, recheck=recheck, watch=watch
@@ -58,6 +58,15 @@ def mutate(
         raise Refusal(str(error), EXIT_INCOMPLETE) from None
     seconds = campaign.spent(began)
     found = report.campaign(mutants, rulings, complete=complete, seconds=seconds, workers=workers)
+    if learn:
+        _learn(mutants, rulings)
+    return told(found, reasons, target, for_page, say)
+
+
+def told(
+    found: report.Campaign, reasons: Mapping[str, str], target: Path | None, for_page: Path | None, say: Say
+) -> int:
+    """Writes a campaign's reports and says what came of it; returns the exit code."""
     for line in table.rendered(found):
         say(line)
     if target is not None:
@@ -66,8 +75,6 @@ def mutate(
         from mlx_assay.conformance.mutation.page import page
 
         for_page.write_text(page(found), "utf-8")
-    if learn:
-        _learn(mutants, rulings)
     wrong = report.refuted(reasons, found.mutants)
     for row in wrong:
         say(f"equivalent by equivalents.toml, but killed by {row.killed_by}: {row.id}")
@@ -76,7 +83,8 @@ def mutate(
     return EXIT_DIFFERS if found.totals[SURVIVED] or wrong else EXIT_CONFORMS
 
 
-def _file(name: str | None) -> Path | None:
+def checked_file(name: str | None) -> Path | None:
+    """Where a report is to be written. Refusal: nothing can be."""
     if name is None:
         return None
     try:
@@ -134,13 +142,14 @@ def _learn(mutants: Sequence[Mutant], rulings: Sequence[Ruling]) -> None:
     killers.write(killers.learned(cases))
 
 
-class _Progress:
+class Progress:
     """A line on standard error for each survivor, and one every ten seconds."""
 
     def __init__(self) -> None:
         self._told = time.monotonic()
 
     def told(self, ruling: Ruling, done: int, total: int) -> None:
+        """Of `total`, `done` are ruled on."""
         if ruling.outcome == SURVIVED:
             print(f"survived: {ruling.id}", file=sys.stderr, flush=True)
         if time.monotonic() - self._told > TICK_SECONDS:

@@ -1,0 +1,92 @@
+"""`mutate --judge`: faults are planted in what judges, and the self-tests are run against each."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+
+from mlx_assay.conformance.mutation import equivalents, report
+from mlx_assay.conformance.mutation.campaign import spent
+from mlx_assay.conformance.mutation.judge import campaign
+from mlx_assay.conformance.mutation.judge.faults import all_faults, chosen, names, reasons, sampled
+from mlx_assay.conformance.mutation.judge.texts import AREAS, TEXTS
+from mlx_assay.conformance.mutation.judge.workbench import WorkbenchError, repository
+from mlx_assay.conformance.mutation.mutant import Mutant
+from mlx_assay.conformance.mutation.ruling import KILLED
+from mlx_assay.conformance.verbs.interruption import interruptible
+from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, told
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+
+
+def judge_mutants(
+    areas: Sequence[str],
+    operators: Sequence[str],
+    *,
+    changed_since: str | None = None,
+    limit: float = campaign.LIMIT,
+    workers: int = 2,
+    sample: int | None = None,
+    seed: int = 0,
+    json: str | None = None,
+    html: str | None = None,
+    learn: bool = False,
+    recheck: bool = False,
+    say: Say = print,
+) -> int:
+    """Runs a campaign against what judges; exit codes and reports are those of one against kernels."""
+    checked_executor("host")
+    target, for_page = checked_file(json), checked_file(html)
+    try:
+        known = equivalents.by_id(reasons())
+        equivalents.check(known, all_faults().keys())
+    except (equivalents.StaleError, WorkbenchError) as error:
+        raise Refusal(str(error)) from None
+    mutants = _chosen(areas, operators, changed_since, say)
+    if sample is not None:
+        mutants = sampled(mutants, sample, seed)
+    began = time.monotonic()
+    say(f"{len(mutants)} mutants of what judges, {workers} at a time")
+    try:
+        with interruptible():
+            rulings, complete = campaign.run(
+                mutants, known, workers=workers, limit=limit, recheck=recheck, watch=Progress().told
+            )
+    except WorkbenchError as error:
+        raise Refusal(str(error), EXIT_INCOMPLETE) from None
+    found = report.campaign(mutants, rulings, complete=complete, seconds=spent(began), workers=workers)
+    if learn:
+        texts = {mutant.id: mutant.source.name for mutant in mutants}
+        campaign.learn((texts[one.id], one.killed_by) for one in rulings if one.outcome == KILLED)
+    return told(found, known, target, for_page, say)
+
+
+def _chosen(areas: Sequence[str], operators: Sequence[str], since: str | None, say: Say) -> list[Mutant]:
+    for name in areas:
+        if name not in AREAS:
+            raise Refusal(f"Expected a part of what judges, one of {', '.join(AREAS)}, but got {name!r}")
+    for name in operators:
+        if name not in names():
+            raise Refusal(f"Expected an operator, one of {', '.join(names())}, but got {name!r}")
+    changed = None if since is None else changed_texts(since)
+    if changed is not None:
+        say(f"changed since {since}: {', '.join(changed) or 'no text of what judges'}")
+    found = chosen(areas, operators, changed)
+    if not found and since is None:
+        raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
+    return found
+
+
+def changed_texts(since: str) -> list[str]:
+    """Texts that judge and differ from those of a commit. Refusal: no git, no such commit."""
+    names_ = [text.name for text in TEXTS]
+    command = ("git", "-C", str(repository()), "diff", "--name-only", "--end-of-options", since, "--", *names_)
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Refusal(f"Expected git for --changed-since but it cannot be run: {error}") from None
+    if shown.returncode:
+        raise Refusal(f"Expected a commit of the repository but got {since!r}: {shown.stderr.strip()}")
+    changed = set(shown.stdout.splitlines())
+    return [name for name in names_ if name in changed]
