@@ -57,16 +57,18 @@ class Campaign:
 
     def run(self, jobs: Iterator[Job], stop: Callable[[], bool]) -> bool:
         """Whether every job was handed out and came back, or is lost; False where it was stopped or given up."""
-        while not stop() and self._given_up < MOST_LOST:
-            self._fill(jobs)
-            if self._pending:
-                done, _ = wait(self._pending, PATIENCE, FIRST_COMPLETED)
-                self._take(done)
-            elif not self._again and not self._suspects:
-                return True
-        for future in self._pending:
-            future.cancel()
-        return False
+        try:
+            while not stop() and self._given_up < MOST_LOST:
+                self._fill(jobs)
+                if self._pending:
+                    done, _ = wait(self._pending, PATIENCE, FIRST_COMPLETED)
+                    self._take(done)
+                elif not self._again and not self._suspects:
+                    return True
+            return False
+        finally:
+            for future in self._pending:
+                future.cancel()
 
     def _fill(self, jobs: Iterator[Job]) -> None:
         """Hands out what there is room for; of those that were at work when an executor broke, one at a time."""

@@ -46,7 +46,7 @@ class Scheduler:
     def close(self) -> None:
         """Ends the executor without waiting for what it does."""
         if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False)
             self._executor = None
 
 
