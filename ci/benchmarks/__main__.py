@@ -28,6 +28,7 @@ NAMES = (
     "gate",
     "report_rendering",
     "diagnosis",
+    "sweep",
 )
 ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""

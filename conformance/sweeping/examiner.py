@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Contract, contracts, seen
+from mlx_assay.conformance.contract import Arguments, Contract, contracts, seen
 from mlx_assay.conformance.judging.compare import compare
-from mlx_assay.conformance.judging.finding import Finding, Judged
+from mlx_assay.conformance.judging.finding import BIT_RUNGS, Finding, Judged
 from mlx_assay.conformance.judging.judge import same_bits
 from mlx_assay.conformance.judging.panel import Disagreement, Expected, Loader, Panel
 from mlx_assay.conformance.judging.ulp import encodings, has_distance, is_nan
@@ -99,10 +99,10 @@ class Examiner:
         return self._whole(subcase, outcome, only)
 
     def _spared(self) -> list[str]:
-        """Oracles that the sieve leaves out: all but the primary one and the one whose rule it answers for."""
-        primary = self.contract.references[0].oracle.replace("_", "-")
-        names = [reference.oracle.replace("_", "-") for reference in self.contract.references]
-        return sorted({*names} - {primary, SIEVE})
+        """Oracles that the sieve leaves out: those that only bound, but for the one whose rule it answers for."""
+        names = {reference.oracle.replace("_", "-") for reference in self.contract.references}
+        by_bits = {one.oracle.replace("_", "-") for one in self.contract.references if one.conforms in BIT_RUNGS}
+        return sorted(names - by_bits - {SIEVE})
 
     def _expected(self, subcase: Subcase) -> list[Expected] | Disagreement:
         try:
@@ -131,19 +131,27 @@ class Examiner:
         return Examined(*found, difference.worst_ulp, finding.relaxations)
 
     def _by_sieve(self, subcase: Subcase, outcome: Outcome, only: int | None) -> Examined:
-        """Bits against the primary oracle everywhere; the whole panel where the sieve does not answer for its rule.
+        """Bits against the primary oracle everywhere, and of the other oracles of bits against it.
 
-        The operation is one of single elements, so that a part of a block can be judged alone.
+        The whole panel judges where these differ, and where the sieve does not answer for its rule. The operation is
+        one of single elements, so that a part of a block can be judged alone.
         """
         given, got = seen(subcase, self._executor), outcome.array
         assert got is not None
-        with np.errstate(all="ignore"):
-            want = np.asarray(self.contract.references[0].compute(given), order="C")
+        try:
+            with np.errstate(all="ignore"):
+                want, *others = self._by_bits(given)
+        except Exception as error:
+            return Examined(Verdict.ORACLES_DISAGREE, message=f"An oracle raised {type(error).__name__}: {error}")
         if _poisoned(want, only):
             return _powerless(only)
         by_bits = compare(got, want, self._relaxations)
         wrong = by_bits.at if by_bits.rung is Verdict.DIFFERS else np.zeros(0, np.int64)
         sure = admitted(given["x"], given["cap"], want)
+        for other in others:
+            apart = compare(other, want, self._relaxations)
+            if apart.rung is Verdict.DIFFERS:
+                sure[apart.at] = False
         sure[wrong] = True
         doubtful = np.flatnonzero(~sure)
         found = Examined(
@@ -159,6 +167,12 @@ class Examiner:
         if doubtful.size:
             found = _joined(found, self._part(subcase, outcome, doubtful, only))
         return found
+
+    def _by_bits(self, given: Arguments) -> Iterator[np.ndarray]:
+        """What the oracles of bits expect, the primary one first."""
+        for reference in self.panel.references:
+            if reference.conforms in BIT_RUNGS and reference.applies(given):
+                yield np.asarray(reference.compute(given), order="C")
 
     def _part(self, subcase: Subcase, outcome: Outcome, at: np.ndarray, only: int | None) -> Examined:
         """The whole panel on some elements of a block; their places are those in the block."""
