@@ -1,7 +1,7 @@
 """The kernels under judgement, and the executors that run Metal text."""
 
 from mlx_assay.impl import trellis
-from mlx_assay.impl.executors import host_metal, metal_kernel
+from mlx_assay.impl.executors import cuda_metal, host_metal, metal_kernel
 from mlx_assay.impl.kernels.normalized_argmax import argmax_given, normalized_argmax
 from mlx_assay.impl.kernels.softcap import compiled_logit_softcap, logit_softcap
 from mlx_assay.impl.kernels.token_bitmask import apply_token_bitmask
@@ -19,6 +19,7 @@ __all__ = [
     "apply_token_bitmask",
     "argmax_given",
     "compiled_logit_softcap",
+    "cuda_metal",
     "down_codebook_row",
     "down_k3_interleaved_codebook_row",
     "factored_row",

@@ -403,9 +403,9 @@ def made_in() -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def on_host() -> Iterator[dict[str, ModuleType]]:
-    """The sites' modules by name, with their Metal path taken; as they were afterwards."""
-    from mlx_assay.impl import host_metal
+def on(metal: str) -> Iterator[dict[str, ModuleType]]:
+    """The sites' modules by name, with their Metal path taken by "host_metal" or "cuda_metal"; as before afterwards."""
+    from mlx_assay import impl
     from mlx_assay.impl.executors import RememberedNoMetal
 
     names = sorted({site.module for site in SITES})
@@ -413,7 +413,7 @@ def on_host() -> Iterator[dict[str, ModuleType]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RememberedNoMetal)
         try:
-            with host_metal():
+            with getattr(impl, metal)():
                 yield {module.__name__: importlib.reload(module) for module in loaded}
         finally:
             for module in loaded:

@@ -5,6 +5,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 
@@ -14,7 +15,7 @@ TYPES |= {"uint": np.uint32, "long": np.int64, "ulong": np.uint64}
 
 def run(source: str, kind: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> list[int]:
     kernel = metal_kernel("division", ["a", "b"], ["out"], f"uint i = thread_position_in_grid.x; {source}")
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[mx.array(a), mx.array(b)],
             output_shapes=[(a.size,)],

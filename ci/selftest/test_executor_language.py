@@ -5,6 +5,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 from mlx_assay.impl.executors.rewriting import rewrite
@@ -15,7 +16,7 @@ INDEX = "uint i = thread_position_in_grid.x;\n"
 def run(source: str, n: int = 8, header: str = "", dtype: Any = mx.float32, **call: Any) -> list[Any]:
     inputs = call.pop("inputs", [])
     kernel = metal_kernel("language", list("abcd"[: len(inputs)]), ["out"], source, header)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=inputs, output_shapes=[(n,)], output_dtypes=[dtype], grid=(n, 1, 1), threadgroup=(n, 1, 1), **call
         )
@@ -161,7 +162,7 @@ def test_float_becomes_bfloat_only_explicitly() -> None:
     ],
 )
 def test_what_must_not_compile(body: str) -> None:
-    with pytest.raises(RuntimeError, match="kernel 'language' does not compile on the host executor"):
+    with pytest.raises(RuntimeError, match=f"kernel 'language' does not compile on the {EXECUTOR} executor"):
         run(INDEX + body)
 
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, poison, use
 
@@ -19,7 +20,7 @@ def run(source: str, inputs: list[mx.array], n: int, dtype: Any = mx.float32, **
     call = {k: options.pop(k) for k in ("template", "init_value", "threadgroup") if k in options}
     kernel = metal_kernel("memory", list("abcd"[: len(inputs)]), ["out"], INDEX + source, **options)
     call.setdefault("threadgroup", (n, 1, 1))
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(inputs=inputs, output_shapes=[(n,)], output_dtypes=[dtype], grid=(n, 1, 1), **call)
     return out
 
@@ -130,7 +131,7 @@ def test_vectors_need_no_alignment_that_mlx_does_not_give() -> None:
         body = f"const device {kind}* p = (const device {kind}*)a; ((device {kind}*)out)[i] = p[i].wzyx;"
         x = mx.arange(64).astype(dtype)
         kernel = metal_kernel("vectors", ["a"], ["out"], INDEX + body)
-        with use("host"):
+        with use(EXECUTOR):
             (out,) = kernel(
                 inputs=[x], output_shapes=[(64,)], output_dtypes=[dtype], grid=(16, 1, 1), threadgroup=(16, 1, 1)
             )
@@ -220,7 +221,7 @@ def test_what_many_launches_at_once_took_is_given_back() -> None:
     mx.eval(x)
 
     def launch(_: int) -> float:
-        with use("host"):
+        with use(EXECUTOR):
             (y,) = kernel(
                 inputs=[x],
                 grid=(1024, 1, 1),

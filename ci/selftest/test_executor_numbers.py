@@ -8,6 +8,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 from mlx_assay.impl.executors.fidelity import switched
@@ -31,7 +32,7 @@ def run(
     )
     dtype = np.dtype(dtype)
     mlx_dtype = mx.bfloat16 if dtype == BFLOAT else getattr(mx, dtype.name)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[mx.array(x) for x in inputs],
             output_shapes=[(n,)],

@@ -7,6 +7,7 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import launch, metal_kernel, use
 from mlx_assay.impl.executors.choice import schedule
@@ -30,7 +31,7 @@ def run(
     inputs = inputs or []
     shape = (grid[0] * grid[1] * grid[2] if size is None else size,)
     kernel = metal_kernel("threads", list("abc"[: len(inputs)]), ["out"], source, **options)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[mx.array(x) for x in inputs],
             output_shapes=[shape],

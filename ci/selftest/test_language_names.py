@@ -6,6 +6,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import headers, metal_kernel, use
 from mlx_assay.impl.executors.rewriting import function_constants
@@ -22,7 +23,7 @@ def run(
 ) -> np.ndarray[Any, Any]:
     names = list("abcd"[: len(inputs)])
     kernel = metal_kernel("names", names, ["out"], f"uint i = thread_position_in_grid.x;\n{source}", header, **options)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=list(inputs),
             output_shapes=[tuple(shape)],
@@ -117,7 +118,7 @@ def test_simdgroup_matrices(dtype: Any) -> None:
     )
     inputs = [mx.array(x).astype(dtype) for x in (a, b, c)]
     kernel = metal_kernel("matrices", ["a", "b", "c"], ["out"], body)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=inputs, output_shapes=[(4, 8, 8)], output_dtypes=[dtype], grid=(32, 1, 1), threadgroup=(32, 1, 1)
         )
@@ -184,7 +185,7 @@ def test_function_constants() -> None:
 def test_what_is_not_offered_is_named(body: str, name: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         run(body)
-    assert "does not compile on the host executor" in str(caught.value)
+    assert f"does not compile on the {EXECUTOR} executor" in str(caught.value)
     assert name in str(caught.value)
 
 
@@ -227,13 +228,13 @@ def test_what_the_page_says_differs(header: str, body: str, differs: str) -> Non
         return run(text, header=header, inputs=[mx.zeros(8), mx.full((2,), 4.0)])
 
     assert inside(body).tolist() == [4.0] * 32
-    with pytest.raises(RuntimeError, match="does not compile on the host executor"):
+    with pytest.raises(RuntimeError, match=f"does not compile on the {EXECUTOR} executor"):
         inside(differs)
 
 
 @pytest.mark.parametrize("name", [n for n in headers.names() if headers.unreachable(n)])
 def test_a_header_out_of_reach_is_an_error(name: str) -> None:
-    with pytest.raises(RuntimeError, match="does not compile on the host executor"):
+    with pytest.raises(RuntimeError, match=f"does not compile on the {EXECUTOR} executor"):
         run("out[i] = 0;", header=headers.including(name))
 
 

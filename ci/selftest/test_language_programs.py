@@ -3,6 +3,7 @@
 import mlx.core as mx
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 
@@ -95,7 +96,7 @@ PROGRAMS = [
 @pytest.mark.parametrize(("body", "want"), PROGRAMS)
 def test_program(body: str, want: list[float]) -> None:
     kernel = metal_kernel("program", ["a"], ["out"], f"uint i = thread_position_in_grid.x;\n{body}", HEADER)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[mx.arange(32).astype(mx.float32)],
             template=[("T", mx.float32)],

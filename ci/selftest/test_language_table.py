@@ -12,6 +12,7 @@ import mlx.core as mx
 import mpmath
 import numpy as np
 import pytest
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 from mlx_assay.impl.executors.vocabulary import functions
@@ -38,7 +39,7 @@ def evaluated(expressions: Sequence[str], names: str = "") -> np.ndarray[Any, An
     source = f"uint i = thread_position_in_grid.x; int n = 0; float f = 0; half h = 0;\nswitch (i) {{\n{cases}\n}}"
     kernel = metal_kernel("table", [], ["out"], source, names)
     count = len(expressions)
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[],
             output_shapes=[(count,)],
@@ -110,7 +111,7 @@ def _half_is_widened(space: str, kind: str) -> None:
             4,
         ]
     else:
-        with pytest.raises(RuntimeError, match="does not compile on the host executor"):
+        with pytest.raises(RuntimeError, match=f"does not compile on the {EXECUTOR} executor"):
             evaluated([f"{space}::exp(half2(1)).x"])
 
 
@@ -118,7 +119,7 @@ def lanes(expressions: Sequence[str], x: Sequence[int]) -> np.ndarray[Any, Any]:
     """One row an expression: its values over the 32 lanes."""
     body = "\n".join(f"out[{k * 32} + i] = uint({e});" for k, e in enumerate(expressions))
     kernel = metal_kernel("lanes", ["x"], ["out"], f"uint i = thread_index_in_simdgroup; uint v = x[i];\n{body}")
-    with use("host"):
+    with use(EXECUTOR):
         (out,) = kernel(
             inputs=[mx.array(np.array(x, np.uint32))],
             output_shapes=[(len(expressions), 32)],

@@ -4,6 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from machine import EXECUTOR
 
 from mlx_assay.impl.executors import metal_kernel, use
 
@@ -39,7 +40,7 @@ def test_every_number_of_threads() -> None:
     kernel, array = metal_kernel("counts", ["x"], ["out"], SOURCE), mx.array(x)
     wrong = []
     for n in range(1, 1025):
-        with use("host"):
+        with use(EXECUTOR):
             (out,) = kernel(
                 inputs=[array],
                 output_shapes=[(5, 1024)],

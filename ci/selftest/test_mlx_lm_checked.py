@@ -5,7 +5,7 @@ from types import ModuleType
 
 import mlx.core as mx
 import pytest
-from mlx_lm_sites import SITES, Site, made_in, on_host
+from mlx_lm_sites import SITES, Site, made_in, on
 
 from mlx_assay.impl.executors import Kernel
 from mlx_assay.impl.executors.checker import checked
@@ -46,7 +46,7 @@ HARMLESS: dict[str, set[Said]] = {"gated_delta_step_mask": MASKED, "gated_delta_
 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, ModuleType]]:
-    with on_host() as loaded:
+    with on("host_metal") as loaded:
         yield loaded
 
 

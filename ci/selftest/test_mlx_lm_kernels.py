@@ -50,7 +50,7 @@ RACES = ("kl_loss", "js_loss")
 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, ModuleType]]:
-    with sites.on_host() as loaded:
+    with sites.on("host_metal") as loaded:
         yield loaded
 
 

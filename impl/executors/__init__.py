@@ -13,7 +13,7 @@ from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
 from mlx_assay.impl.executors.divergence import DivergenceWarning
 from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
 from mlx_assay.impl.executors.memories import RememberedNoMetal, remembering
-from mlx_assay.impl.executors.substitution import host_metal
+from mlx_assay.impl.executors.substitution import cuda_metal, host_metal
 from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RememberedNoMetal",
     "UnknownExecutor",
     "available",
+    "cuda_metal",
     "current",
     "describe",
     "doctor",

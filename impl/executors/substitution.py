@@ -1,4 +1,4 @@
-"""A Mac's answers on any machine: third-party code takes its Metal path, and the host executor runs its kernels.
+"""A Mac's answers on any machine: third-party code takes its Metal path, and `host` or `cuda` runs its kernels.
 
 What is replaced lies in `mlx.core` for the whole process, since that is where third-party code looks. Nested uses and
 threads are counted: the last one out puts everything back.
@@ -76,14 +76,21 @@ class _Substitution:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._inside = 0
+        self._executor = "host"
         self._originals: list[tuple[Any, str, Any]] = []
         self._device: Any = None
         self._compile = True
 
-    def enter(self) -> bool:
-        """True for the first one in."""
+    def enter(self, executor: str) -> bool:
+        """True for the first one in. RuntimeError: somebody is inside with another executor."""
         with self._lock:
+            if self._inside and executor != self._executor:
+                raise RuntimeError(
+                    f"{executor}_metal() was entered inside {self.name}(), which holds for the whole process: leave "
+                    "that first"
+                )
             if not self._inside:
+                self._executor = executor
                 self._install()
             self._inside += 1
             return self._inside == 1
@@ -96,11 +103,14 @@ class _Substitution:
 
     def _install(self) -> None:
         self._device = mx.Device(mx.gpu, 0)
-        self._compile = _compile_enabled()
-        replacements = self._replacements()
+        replacements = self._kernels()
+        if self._executor == "host":
+            self._compile = _compile_enabled()
+            replacements += self._devices()
         self._originals = [(place, name, getattr(place, name)) for place, name, _ in replacements]
-        mx.disable_compile()
-        choice.prefer_host(True)
+        if self._executor == "host":
+            mx.disable_compile()
+            choice.prefer_host(True)
         for place, name, value in replacements:
             setattr(place, name, value)
 
@@ -108,25 +118,39 @@ class _Substitution:
         for place, name, value in self._originals:
             setattr(place, name, value)
         self._originals = []
-        choice.prefer_host(False)
-        if self._compile:
-            mx.enable_compile()
+        if self._executor == "host":
+            choice.prefer_host(False)
+            if self._compile:
+                mx.enable_compile()
 
-    def _replacements(self) -> list[tuple[Any, str, Any]]:
-        available, info, count = mx.is_available, mx.device_info, mx.device_count
+    def _kernels(self) -> list[tuple[Any, str, Any]]:
+        """What a Mac has and an NVIDIA GPU has not."""
+        info = mx.device_info
+        to_device = _cpu_for_gpu if self._executor == "host" else lambda device: device
         return [
-            *_streaming(),
             (mx.fast, "metal_kernel", metal_kernel),
             (mx.metal, "is_available", lambda: True),
+            (mx, "device_info", lambda *device: _device_info(info(*map(to_device, device)))),
+        ]
+
+    def _devices(self) -> list[tuple[Any, str, Any]]:
+        """What a machine without a GPU has not either."""
+        available, count = mx.is_available, mx.device_count
+        return [
+            *_streaming(),
             (mx, "is_available", lambda device: bool(device == mx.gpu or available(device))),
             (mx, "device_count", lambda type_: 1 if type_ == mx.gpu else count(type_)),
-            (mx, "device_info", lambda *device: _device_info(info(*map(_cpu_for_gpu, device)))),
             (mx, "default_device", lambda: self._device),
             (mx, "set_default_device", self._set_default_device),
             (mx, "disable_compile", lambda: self._set_compile(False)),
             (mx, "enable_compile", lambda: self._set_compile(True)),
             *((mx, name, _on_cpu(getattr(mx, name))) for name in _DEVICE_FUNCTIONS if hasattr(mx, name)),
         ]
+
+    @property
+    def name(self) -> str:
+        """What a user calls it."""
+        return f"{self._executor}_metal"
 
     def _set_default_device(self, device: Any) -> None:
         self._device = mx.Device(device, 0) if isinstance(device, mx.DeviceType) else device
@@ -138,7 +162,7 @@ class _Substitution:
 
 def _device_info(info: dict[str, Any]) -> dict[str, Any]:
     """What a Mac tells of its memory, for code that sizes its caches by it."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = int(info.get("total_memory", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     told = {
         "max_recommended_working_set_size": int(memory * _WORKING_SET),
         "max_buffer_length": memory,
@@ -153,20 +177,25 @@ _substitution = _Substitution()
 def _warn(found: dict[str, list[str]]) -> None:
     told = "; ".join(f"{name} ({', '.join(kept)})" for name, kept in found.items())
     warnings.warn(
-        f"imported before host_metal() and remembering a machine without Metal: {told}. Import them inside "
-        "(in pytest: in the test, or in a fixture that asks for host_metal), or call importlib.reload(module) inside.",
+        f"imported before {_substitution.name}() and remembering a machine without Metal: {told}. Import them inside "
+        "(in pytest: in the test, or in a fixture that asks for it), or call importlib.reload(module) inside.",
         RememberedNoMetal,
         # _warn, __enter__, the `with`
         stacklevel=3,
     )
 
 
-class _HostMetal(contextlib.ContextDecorator):
-    """Holds no state, so one object may be entered again and again, and by several threads."""
+class _Metal(contextlib.ContextDecorator):
+    """Holds an executor's name alone, so one object may be entered again and again, and by several threads."""
+
+    def __init__(self, executor: str) -> None:
+        self._executor = executor
 
     def __enter__(self) -> None:
+        if self._executor != "host" and (reason := choice.available(self._executor)) is not None:
+            raise choice.ExecutorUnavailable(f"executor {self._executor!r} cannot run here: {reason}")
         found = remembering() if not _substitution._inside else {}
-        if _substitution.enter() and found:
+        if _substitution.enter(self._executor) and found:
             try:
                 _warn(found)
             except RememberedNoMetal:
@@ -188,4 +217,13 @@ def host_metal() -> contextlib.AbstractContextManager[None]:
 
     Warns of modules that asked for Metal earlier and keep the answer (RememberedNoMetal).
     """
-    return _HostMetal()
+    return _Metal("host")
+
+
+def cuda_metal() -> contextlib.AbstractContextManager[None]:
+    """Code inside takes its Metal path, and its kernels run on the executor `cuda`, on the NVIDIA GPU that MLX uses.
+
+    As `host_metal`, but that devices and streams are the GPU's own and `mx.compile` stays as it is: there a kernel is
+    part of a graph. ExecutorUnavailable: there is no such GPU. RuntimeError: inside `host_metal`.
+    """
+    return _Metal("cuda")

@@ -1,0 +1,158 @@
+"""compute-sanitizer over every kernel, which has to be clean, and over the planted faults: what it finds of them.
+
+    python ci/sanitize OUT.json [--tools memcheck,racecheck,initcheck,synccheck] [--jobs 8]
+
+Needs an NVIDIA GPU and compute-sanitizer (the CUDA toolkit's, or the wheel nvidia-cuda-sanitizer-api). Exit code 1:
+a kernel that should be clean is not. docs/cuda.md holds the table that ci/sanitize/table.py makes of OUT.json.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import launches
+
+HERE = Path(__file__).resolve().parent
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+NEVER = {"hang": "never ends"}
+"""Files of the corpus whose faulty kernels no GPU should be given."""
+_REPORT = re.compile(r"^========= (?P<text>(?!    |COMPUTE|ERROR SUMMARY|RACECHECK SUMMARY|Target).+)$", re.M)
+_KERNEL = re.compile(r"custom_kernel_(\w+?)_[0-9a-f]{12}\b")
+
+
+def sanitizer() -> str:
+    """compute-sanitizer's path, or the end."""
+    found = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if found is None:
+        sys.exit("no compute-sanitizer: install the CUDA toolkit, or the wheel nvidia-cuda-sanitizer-api")
+    return found
+
+
+def reports(log: str) -> Iterator[tuple[str, str]]:
+    """Each report of a log: the names of the kernels in it, in the first's words, and its first line."""
+    starts = [match.start() for match in _REPORT.finditer(log)]
+    for start, end in zip(starts, [*starts[1:], len(log)], strict=False):
+        part = log[start:end]
+        kernels = _KERNEL.findall(part)
+        yield (kernels[0] if kernels else "", part.partition("\n")[0].removeprefix("========= ").strip())
+
+
+def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
+    """What a tool says of each kernel; a process that ends before its time is followed by another for the rest."""
+    found: dict[str, dict[str, Any]] = {}
+    left = list(names)
+    while left:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", "0"]
+            command += ["--target-processes", "all", sys.executable, str(HERE / "launches.py"), side, *left]
+            environment = os.environ | {"MLX_USE_CUDA_GRAPHS": "0"}
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
+                out = done.stdout
+            except subprocess.TimeoutExpired as error:
+                out = (error.stdout or b"").decode()
+            text = log.read_text() if log.exists() else ""
+        begun = re.findall(r"^BEGIN (\S+)$", out, re.M)
+        if not begun:
+            sys.exit(f"{tool} {side}: nothing ran: {out[-500:]}{text[-500:]}")
+        raised = dict(re.findall(r"^RAISED (\S+) (.*)$", out, re.M))
+        for name in begun:
+            found[name] = {"raised": raised.get(name, ""), "reports": []}
+        for kernel, line in reports(text):
+            name = _named(kernel, side, begun)
+            found.setdefault(name, {"raised": "", "reports": []})["reports"].append(line)
+        left = left[len(begun) :]
+    return found
+
+
+def _named(kernel: str, side: str, begun: list[str]) -> str:
+    """The row of a kernel, by its name before its types; of built-in ones their own."""
+    if side == "built-in":
+        return kernel or "(no kernel of this project)"
+    fitting = [name for name in begun if kernel.startswith(re.sub(r"\W", "_", name) + "_")]
+    return max(fitting, key=len, default=kernel or "(no kernel of this project)")
+
+
+def all_of(tools: list[str], side: str, names: list[str], jobs: int) -> dict[str, dict[str, Any]]:
+    """By name, by tool, what was said."""
+    share = -(-len(names) // max(1, jobs // len(tools)))
+    parts = [(tool, names[k : k + share]) for tool in tools for k in range(0, len(names), share)]
+    said: dict[str, dict[str, Any]] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        for (tool, _), found in zip(parts, pool.map(lambda p: batch(p[0], side, p[1]), parts), strict=True):
+            for name, what in found.items():
+                before = said.setdefault(name, {}).setdefault(tool, {"raised": "", "reports": []})
+                before["raised"] = before["raised"] or what["raised"]
+                before["reports"] += what["reports"]
+    return said
+
+
+def kinds_of_faults() -> dict[str, dict[str, Any]]:
+    """Of each faulty kernel its kinds and whether the checker of this project finds it, as its tests hold it to."""
+    listed = tomllib.loads((HERE.parent / "selftest" / "checker" / "open.toml").read_text()).get("faulty", {})
+    return {
+        row.name: {
+            "kinds": sorted({kind for mark in row.faulty.marks if mark.role == "fault" for kind in mark.kinds[:1]}),
+            "checker": not row.unseen and row.name not in listed,
+        }
+        for row in launches.rows()
+        if row.faulty
+    }
+
+
+def machine() -> dict[str, str]:
+    """What the run was made on."""
+    import mlx.core as mx
+
+    from mlx_assay.impl.executors import describe
+
+    asked = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    told = subprocess.run(asked, capture_output=True, text=True).stdout.strip()
+    version = subprocess.run((sanitizer(), "--version"), capture_output=True, text=True).stdout
+    return {
+        "gpu": told,
+        "mlx": mx.__version__,
+        "sanitizer": (re.findall(r"ersion (\S+)", version) or ["?"])[0],
+        "compiler": describe("cuda")["compiler_version"],
+    }
+
+
+def main() -> None:
+    """Runs everything; exit code 1 where what should be clean is not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--jobs", type=int, default=8)
+    given = parser.parse_args()
+    tools, sides = given.tools.split(","), launches.sides()
+    faulty = [name for name in sides["faulty"] if name.partition("/")[0] not in NEVER]
+    document: dict[str, Any] = {"machine": machine(), "faults": kinds_of_faults()}
+    for side, names in (("built-in", list(sides["built-in"])), ("sound", list(sides["sound"])), ("faulty", faulty)):
+        document[side] = all_of(tools, side, names, given.jobs)
+        document.setdefault("launched", {})[side] = len(names)
+        given.out.write_text(json.dumps(document, indent=1))
+    unclean = [
+        f"{side} {name} {tool}: {what['reports'][0]}"
+        for side in ("built-in", "sound")
+        for name, tools_ in document[side].items()
+        for tool, what in tools_.items()
+        if what["reports"] and not name.startswith("(")
+    ]
+    print("\n".join(unclean) or "clean")
+    sys.exit(1 if unclean else 0)
+
+
+if __name__ == "__main__":
+    main()
