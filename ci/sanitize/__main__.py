@@ -56,6 +56,7 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
             command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", "0"]
+            command += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
             command += ["--target-processes", "all", sys.executable, str(HERE / "launches.py"), side, *left]
             environment = os.environ | {"MLX_USE_CUDA_GRAPHS": "0"}
             try:
@@ -69,10 +70,12 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
             sys.exit(f"{tool} {side}: nothing ran: {out[-500:]}{text[-500:]}")
         raised = dict(re.findall(r"^RAISED (\S+) (.*)$", out, re.M))
         for name in begun:
-            found[name] = {"raised": raised.get(name, ""), "reports": []}
+            found[name] = {"raised": raised.get(name, ""), "reports": 0, "first": ""}
         for kernel, line in reports(text):
             name = _named(kernel, side, begun)
-            found.setdefault(name, {"raised": "", "reports": []})["reports"].append(line)
+            told = found.setdefault(name, {"raised": "", "reports": 0, "first": ""})
+            told["reports"] += 1
+            told["first"] = told["first"] or line[:200]
         left = left[len(begun) :]
     return found
 
@@ -93,9 +96,10 @@ def all_of(tools: list[str], side: str, names: list[str], jobs: int) -> dict[str
     with ThreadPoolExecutor(jobs) as pool:
         for (tool, _), found in zip(parts, pool.map(lambda p: batch(p[0], side, p[1]), parts), strict=True):
             for name, what in found.items():
-                before = said.setdefault(name, {}).setdefault(tool, {"raised": "", "reports": []})
-                before["raised"] = before["raised"] or what["raised"]
+                before = said.setdefault(name, {}).setdefault(tool, {"raised": "", "reports": 0, "first": ""})
                 before["reports"] += what["reports"]
+                for key in ("raised", "first"):
+                    before[key] = before[key] or what[key]
     return said
 
 
@@ -144,7 +148,7 @@ def main() -> None:
         document.setdefault("launched", {})[side] = len(names)
         given.out.write_text(json.dumps(document, indent=1))
     unclean = [
-        f"{side} {name} {tool}: {what['reports'][0]}"
+        f"{side} {name} {tool}: {what['first']}"
         for side in ("built-in", "sound")
         for name, tools_ in document[side].items()
         for tool, what in tools_.items()

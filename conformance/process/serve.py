@@ -35,6 +35,7 @@ from mlx_assay.conformance.process.protocol import (
 )
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors.cuda import device
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.process.inspection import Inspection
@@ -73,9 +74,9 @@ class Channel:
         del self._buffer[: end + 1]
         return text
 
-    def send(self, reply: Reply) -> None:
-        """Writes one line."""
-        data = memoryview(_line(reply))
+    def send(self, *replies: Reply) -> None:
+        """Writes a line for each, all at once."""
+        data = memoryview(b"".join(map(_line, replies)))
         while data:
             data = data[_write(self._replies, data) :]
 
@@ -161,7 +162,13 @@ def _serve(channel: Channel, material: Material, subject: Subject, inspection: I
         for index, call in enumerate(request.calls):
             subject.allow(call.capacity)
             reply = _answer(index, call, request, material, subject)
-            channel.send(reply if inspection is None else _inspect(reply, inspection))
+            answer = reply if inspection is None else _inspect(reply, inspection)
+            if not device.lost() or index < len(request.calls) - 1:
+                channel.send(answer)
+                continue
+            # A line that nobody asked for makes the judge start another process for the next case.
+            channel.send(answer, Refused("the GPU does nothing more for this process"))
+            return
 
 
 def _inspect(reply: Reply, inspection: Inspection) -> Reply:

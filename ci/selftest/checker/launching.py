@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import mlx.core as mx
 import numpy as np
 from checker.corpus import Array, Kernel, values, viewed
@@ -17,7 +18,7 @@ def mlx_array(array: Array) -> Any:
 
 
 def launched(kernel: Kernel) -> list[np.ndarray[Any, Any]]:
-    """The bytes of one launch's outputs."""
+    """The outputs of one launch."""
     launch = dict(kernel.launch)
     inputs, outputs = launch.pop("inputs"), launch.pop("outputs")
     launch["template"] = [(name, getattr(mx, v) if isinstance(v, str) else v) for name, v in launch["template"]]
@@ -33,8 +34,14 @@ def launched(kernel: Kernel) -> list[np.ndarray[Any, Any]]:
     results = made(
         inputs=[mlx_array(array) for array in inputs],
         output_shapes=[array.shape for array in outputs],
-        output_dtypes=[getattr(mx, array.dtype) for array in outputs],
+        output_dtypes=[getattr(mx, {"bool": "bool_"}.get(array.dtype, array.dtype)) for array in outputs],
         **launch,
     )
     mx.eval(results)
-    return [np.array(out.view(mx.uint8)).reshape(-1) for out in results]
+    return [_to_numpy(out) for out in results]
+
+
+def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
+    if array.dtype == mx.bfloat16:
+        return np.array(array.view(mx.uint16)).view(ml_dtypes.bfloat16)
+    return np.array(array)

@@ -1,4 +1,7 @@
-"""host and cuda give the same bits for every quick case of the kernels that call no transcendental function."""
+"""host and cuda give the same bits for every quick case of the kernels that call no transcendental function.
+
+Any NaN is a NaN, as contracts have it: an NVIDIA GPU's arithmetic gives one NaN, a CPU's keeps a payload.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +15,13 @@ from machine import NEEDS_GPU
 from mlx_assay import impl
 from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import kind_of, kinds
-from mlx_assay.fixtures.tensor import Tensor
+from mlx_assay.fixtures.tensor import Tensor, viewed
 from mlx_assay.impl.executors import choice, use
 from mlx_assay.impl.executors.fidelity import switched
 
 pytestmark = NEEDS_GPU
 
-ORDERS = ("in-order", "reverse", "round-robin", "pct:1", "pct:20260101")
+ORDERS = ("in-order", "reverse", "round-robin", "pct:1", "pct:9999")
 """The schedules of the host that cases take in turn."""
 
 # The softcaps are graphs of MLX's own, which run on its device whatever the executor.
@@ -35,8 +38,6 @@ def handed(tensor: Tensor) -> Any:
 
 def outcome(case: Case, arguments: dict[str, Any]) -> Any:
     """The bytes of what the operation gives, or the kind and words of its error."""
-    from mlx_assay.fixtures.tensor import viewed
-
     given = {
         name: viewed(handed(value), value.steps, mx) if isinstance(value, Tensor) else value
         for name, value in arguments.items()
@@ -46,8 +47,10 @@ def outcome(case: Case, arguments: dict[str, Any]) -> Any:
         mx.eval(made)
     except (ValueError, TypeError) as error:
         return type(error).__name__, str(error)
-    plain = made.view(mx.uint16) if made.dtype == mx.bfloat16 else made
-    return made.shape, str(made.dtype), np.array(plain).tobytes()
+    plain = np.array(made.view(mx.uint16)).view(ml_dtypes.bfloat16) if made.dtype == mx.bfloat16 else np.array(made)
+    if plain.dtype.kind not in "iub":
+        plain = np.where(np.isnan(plain), np.array(np.nan, plain.dtype), plain)
+    return made.shape, str(made.dtype), plain.tobytes()
 
 
 def differing(operation: str, kind: str) -> Iterator[str]:

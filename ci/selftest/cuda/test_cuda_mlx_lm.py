@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 from machine import NEEDS_GPU
 from mlx_lm_sites import SITES, Site, on
-from test_mlx_lm_kernels import BOUNDS, RACES
+from test_mlx_lm_kernels import BOUNDS, RACES, ULP
 
 pytestmark = NEEDS_GPU
+
+# What differs on a GPU beside what differs on the host.
+ON_GPU = BOUNDS | {
+    # Weights of a softmax: the kernel's exponentials are libdevice's, the reference's are MLX's own kernels'. The mixed
+    # values are below 2.
+    "attn_res": 2 * 4 * ULP,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,5 +37,5 @@ def test_site(site: Site, modules: dict[str, ModuleType]) -> None:
     assert [(g.shape, g.dtype) for g in got] == [(w.shape, w.dtype) for w in want]
     distances = [float(np.abs(g - w).max()) for g, w in zip(arrays(got), arrays(want), strict=True)]
     assert len(distances) > 0
-    bound = BOUNDS.get(site.name, 0.0)
+    bound = ON_GPU.get(site.name, 0.0)
     assert all(distance <= bound for distance in distances), f"{distances} beyond {bound}"

@@ -46,3 +46,17 @@ def capability() -> int:
     """The compute capability as one number: 90 for 9.0."""
     info = _info(mx.gpu)
     return int(info["compute_capability_major"]) * 10 + int(info["compute_capability_minor"])
+
+
+_lost = False
+
+
+def lose() -> None:
+    """Remembers that the GPU does nothing more for this process, after an error that ended its context."""
+    global _lost
+    _lost = True
+
+
+def lost() -> bool:
+    """Whether `lose` was called."""
+    return _lost

@@ -144,6 +144,7 @@ class CudaKernel:
         try:
             tracing(*made)
         except RuntimeError as error:
+            device.lose()
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} on the cuda executor: {error}: after such an error "
                 "the GPU does nothing more for this process."
