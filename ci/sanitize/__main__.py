@@ -11,9 +11,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,8 @@ import launches
 HERE = Path(__file__).resolve().parent
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+PATIENCE, START = 10, 60
+"""Seconds in which a kernel has to end, and the process to begin with the first."""
 NEVER = {"hang": "never ends"}
 """Files of the corpus whose faulty kernels no GPU should be given."""
 _REPORT = re.compile(r"^========= (?P<text>(?!    |COMPUTE|ERROR SUMMARY|RACECHECK SUMMARY|Target).+)$", re.M)
@@ -48,6 +52,25 @@ def reports(log: str) -> Iterator[tuple[str, str]]:
         yield (kernels[0] if kernels else "", part.partition("\n")[0].removeprefix("========= ").strip())
 
 
+def watched(command: list[str], out: Path) -> tuple[str, bool]:
+    """What a command prints, and whether it was ended because nothing more came."""
+    with out.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.DEVNULL, env=os.environ | {"MLX_USE_CUDA_GRAPHS": "0"},
+            start_new_session=True,
+        )  # fmt: skip
+        size, since = 0, time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.2)
+            if out.stat().st_size != size:
+                size, since = out.stat().st_size, time.monotonic()
+            if time.monotonic() - since > (PATIENCE if size else START):
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return out.read_text(), True
+    return out.read_text(), False
+
+
 def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
     """What a tool says of each kernel; a process that ends before its time is followed by another for the rest."""
     found: dict[str, dict[str, Any]] = {}
@@ -58,12 +81,7 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
             command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", "0"]
             command += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
             command += ["--target-processes", "all", sys.executable, str(HERE / "launches.py"), side, *left]
-            environment = os.environ | {"MLX_USE_CUDA_GRAPHS": "0"}
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
-                out = done.stdout
-            except subprocess.TimeoutExpired as error:
-                out = (error.stdout or b"").decode()
+            out, hung = watched(command, Path(folder) / "out")
             text = log.read_text() if log.exists() else ""
         begun = re.findall(r"^BEGIN (\S+)$", out, re.M)
         if not begun:
@@ -71,6 +89,8 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
         raised = dict(re.findall(r"^RAISED (\S+) (.*)$", out, re.M))
         for name in begun:
             found[name] = {"raised": raised.get(name, ""), "reports": 0, "first": ""}
+        if hung:
+            found[begun[-1]]["raised"] = f"no end within {PATIENCE} s"
         for kernel, line in reports(text):
             name = _named(kernel, side, begun)
             told = found.setdefault(name, {"raised": "", "reports": 0, "first": ""})
@@ -138,19 +158,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--sides", default="built-in,sound,faulty", help="which kernels (default: all three)")
     parser.add_argument("--jobs", type=int, default=8)
     given = parser.parse_args()
     tools, sides = given.tools.split(","), launches.sides()
     faulty = [name for name in sides["faulty"] if name.partition("/")[0] not in NEVER]
     document: dict[str, Any] = {"machine": machine(), "faults": kinds_of_faults()}
-    for side, names in (("built-in", list(sides["built-in"])), ("sound", list(sides["sound"])), ("faulty", faulty)):
+    asked = {"built-in": list(sides["built-in"]), "sound": list(sides["sound"]), "faulty": faulty}
+    for side, names in asked.items():
+        if side not in given.sides.split(","):
+            continue
         document[side] = all_of(tools, side, names, given.jobs)
         document.setdefault("launched", {})[side] = len(names)
         given.out.write_text(json.dumps(document, indent=1))
     unclean = [
         f"{side} {name} {tool}: {what['first']}"
         for side in ("built-in", "sound")
-        for name, tools_ in document[side].items()
+        for name, tools_ in document.get(side, {}).items()
         for tool, what in tools_.items()
         if what["reports"] and not name.startswith("(")
     ]

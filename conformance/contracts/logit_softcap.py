@@ -125,6 +125,11 @@ RULES = (
 )
 
 
+def _compiles(arguments: Arguments) -> bool:
+    """Rule 11, and that the compiled graph has an element: without one MLX's CUDA back end ends the process."""
+    return cap_printed(arguments) and (arguments["x"].size > 0 or load("stock_mlx").runs_empty_graphs())
+
+
 def _contract(operation: str, summary: str) -> Contract:
     return Contract(
         operation=operation,
@@ -134,7 +139,7 @@ def _contract(operation: str, summary: str) -> Contract:
         references=(
             Reference("stock_mlx", _by("stock_mlx", "logit_softcap")),
             *(
-                Reference("mlx_lm_softcap", _by("mlx_lm_softcap", form), rule=rule, applies=cap_printed)
+                Reference("mlx_lm_softcap", _by("mlx_lm_softcap", form), rule=rule, applies=_compiles)
                 for form, rule in (
                     ("gemma4", "rule 3: gemma4_text, compiled"),
                     ("gemma3n", "rule 3: gemma3n, compiled"),

@@ -89,10 +89,10 @@ def use(name: str) -> Iterator[None]:
 def poison(pattern: int | None) -> Iterator[None]:
     """Kernels called inside find this 32-bit pattern in their outputs, unless they have an `init_value`.
 
-    On host every byte of every output, and of the threadgroup memory of every threadgroup, holds it. On metal the
-    pattern is read as an f32 and given as `init_value`, so an output holds it exactly in f32 and converted in other
+    On host and cuda every byte of every output, and of the threadgroup memory of every threadgroup, holds it. On metal
+    the pattern is read as an f32 and given as `init_value`, so an output holds it exactly in f32 and converted in other
     dtypes, and threadgroup memory holds what it held. None: the executor's own choice (host: a NaN pattern; metal: as
-    MLX allocates).
+    MLX allocates; cuda: as MLX allocates, and a NaN pattern in threadgroup memory).
     """
     if pattern is not None and not 0 <= pattern < 2**32:
         raise ValueError(f"a poison is a 32-bit pattern, 0 to 0xffffffff, and this is {pattern:#x}")

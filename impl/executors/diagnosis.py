@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,10 @@ class Finding(NamedTuple):
     part: str
     state: str
     mend: str
+
+
+_BACK_ENDS: dict[str, Callable[[], bool]] = {"Metal": mx.metal.is_available, "CUDA": device.present}
+_WHEELS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 
 
 def _processor() -> str:
@@ -88,6 +93,29 @@ def _canary(name: str) -> Finding:
     return Finding(part, "runs: x * 2 + 1 is right", "")
 
 
+def _back_end() -> Finding:
+    """Which of MLX's back ends runs, and whether wheels of several lie in one another's place."""
+    active = next((name for name, there in _BACK_ENDS.items() if there()), "CPU")
+    installed = [name for name in _WHEELS if _version(name)]
+    state = f"{_version('mlx')}, {active}"
+    if len(installed) < 2:
+        return Finding("MLX's back end", state, "")
+    kept = next((name for name in installed if "cuda" in name), installed[-1])
+    others = [name for name in installed if name != kept]
+    return Finding(
+        "MLX's back end",
+        f"{state}; {' and '.join(installed)} have the same files",
+        f"pip uninstall -y {' '.join(others)} && pip install --force-reinstall --no-deps {kept}=={_version(kept)}",
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def _cache() -> Finding:
     if (problem := cache.problem()) is not None:
         return Finding("cache", problem.reason, problem.mend)
@@ -97,8 +125,8 @@ def _cache() -> Finding:
 
 
 def doctor() -> list[Finding]:
-    """The compiler, and a kernel compiled, run and checked on each executor that is available."""
-    findings = []
+    """MLX's back end, the compiler, and a kernel compiled, run and checked on each executor that is available."""
+    findings = [_back_end()]
     try:
         compiler = toolchain()
         findings.append(Finding("compiler", f"{compiler.version} at {compiler.source}", ""))

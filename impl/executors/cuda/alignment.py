@@ -6,7 +6,7 @@ byte by byte. Where the compiler can tell the address's low bits, which is nearl
 
 import re
 
-_TYPE = r"(?P<type>(?:<[^>\n]+>|(?!ptr)\w+))"
+_TYPE = r"(?P<type>(?:<[^>\n]+>|(?!ptr|volatile|atomic)\w+))"
 _PLACE = r"ptr addrspace\((?P<space>[134])\) (?P<at>%[\w.$]+), align (?P<bytes>2|4|8|16|32|64)\b.*$"
 _LOAD = re.compile(rf"^(?P<to>  %[\w.$]+ = )load {_TYPE}, {_PLACE}", re.M)
 _STORE = re.compile(rf"^  store {_TYPE} (?P<value>[^,\n]+(?:, [^,\n]+)*?), {_PLACE}", re.M)

@@ -1,5 +1,6 @@
 """The cuda executor's kernel object: the host's translation, compiled to PTX and run by MLX's CUDA back end."""
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -111,30 +112,32 @@ class CudaKernel:
         _check_stream(stream)
         grid, threadgroup = launch.check_grid(grid, threadgroup)
         pattern = launch.DEFAULT_POISON if poison is None else poison
-        if poison is not None and init_value is None:
-            init_value = _as_float(poison)
         if not all(grid):
-            value = _as_float(pattern) if init_value is None else init_value
-            return [mx.full(shape, value, dtype) for shape, dtype in zip(output_shapes, output_dtypes, strict=True)]
+            return [
+                _before(s, dtype, init_value, pattern) for s, dtype in zip(output_shapes, output_dtypes, strict=True)
+            ]
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         text, program = self._prepare(inputs, output_dtypes, template, threads)
         if verbose:
             print(f"Generated source code for `{definition.name}`:\n```\n{text}\n```")
-        words = program.threadgroup_bytes // 4
+        poisoned = poison is not None and init_value is None
+        shapes = [tuple(shape) for shape in output_shapes]
         made: list[mx.array] = _precompiled(
             name=program.entry,
             compiled_source=program.ptx,
             inputs=self._buffers(inputs),
-            output_shapes=[tuple(shape) for shape in output_shapes],
-            output_dtypes=list(output_dtypes),
-            scalars=[*(_signed(extent) for extent in grid), _signed(pattern), words],
+            output_shapes=list(map(_words, shapes, output_dtypes)) if poisoned else shapes,
+            output_dtypes=[mx.float32] * len(shapes) if poisoned else list(output_dtypes),
+            scalars=[*(_signed(extent) for extent in grid), _signed(pattern), program.threadgroup_bytes // 4],
             grid=_flattened(definition.name, grid, threadgroup),
             threadgroup=tuple(threadgroup),
             shared_memory=program.threadgroup_bytes,
-            init_value=init_value,
+            init_value=_as_float(pattern) if poisoned else init_value,
             ensure_row_contiguous=False,
             stream=stream,
         )
+        if poisoned:
+            made = list(map(_of_words, made, shapes, output_dtypes))
         if choice.is_guarded():
             self._finish(made)
         return made
@@ -182,6 +185,23 @@ def _flattened(name: str, grid: Sequence[int], threadgroup: Sequence[int]) -> tu
             "along y or z."
         )
     return (row * threadgroup[0], threadgroup[1], threadgroup[2])
+
+
+def _words(shape: Sequence[int], dtype: Any) -> tuple[int]:
+    """The shape of as many words as an output takes."""
+    return (-(-math.prod(shape) * dtype.size // 4),)
+
+
+def _of_words(words: mx.array, shape: Sequence[int], dtype: Any) -> mx.array:
+    """An output out of its words."""
+    return words.view(mx.uint8)[: math.prod(shape) * dtype.size].view(dtype).reshape(shape)
+
+
+def _before(shape: Sequence[int], dtype: Any, init_value: float | None, pattern: int) -> mx.array:
+    """An output as it is before a launch."""
+    if init_value is not None:
+        return mx.full(shape, init_value, dtype)
+    return _of_words(mx.full(_words(shape, dtype), pattern, mx.uint32), shape, dtype)
 
 
 def _as_float(pattern: int) -> float:
