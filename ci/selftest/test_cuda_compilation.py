@@ -2,15 +2,18 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
+from checker.corpus import Row, rows
 
 from mlx_assay import impl
 from mlx_assay.impl import executors
-from mlx_assay.impl.executors import fidelity, host
+from mlx_assay.impl.executors import diagnosis, fidelity, host
 from mlx_assay.impl.executors.cuda import compilation
 from mlx_assay.impl.executors.signature import Definition, InputKind, Text, generate
 from mlx_assay.impl.executors.translation import translate
@@ -103,6 +106,94 @@ def test_the_sampling_kernels_become_ptx_that_nvidias_assembler_takes(tmp_path: 
                 [ptxas, "-arch=sm_90", str(path), "-o", f"{path}.cubin"], capture_output=True, text=True
             )
             assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "checked"),
+    [
+        ("uint i = thread_position_in_grid.x; y[i] = x[i] + x[2 * i + 1];", False),
+        ("for (uint k = 0; k < 64; k += 2) y[k] = x[k];", False),
+        ("threadgroup float4 s[4]; s[0] = float4(x[0]); y[0] = s[int(x[1]) & 3].x;", False),
+        ("y[0] = (*(const device float4*)(x + int(x[0]))).x;", True),
+        ("*(device float2*)(y + int(x[0])) = float2(1);", True),
+    ],
+)
+def test_an_address_is_asked_for_its_alignment_only_where_it_may_lack_it(body: str, checked: bool) -> None:
+    assert ("apart" in program(body).ptx.decode()) == checked
+
+
+def test_volatile_and_atomic_access_stays_as_it_is() -> None:
+    ptx = program("volatile device float* p = y; p[0] = x[0]; p[1] = p[0];").ptx.decode()
+    assert "st.volatile" in ptx
+    assert "ld.volatile" in ptx
+
+
+def test_magnitudes_of_shorts_are_not_left_to_ptxas() -> None:
+    ptx = program("y[0] = float(bfloat(x[0]));", "short").ptx.decode()
+    assert "abs.s16" not in ptx
+    assert "max.s16" in ptx
+
+
+def test_programs_of_one_kernel_have_entries_of_their_own() -> None:
+    one, other = program("y[0] = x[0];"), program("y[0] = x[1];")
+    assert one.entry != other.entry
+    assert one.entry.startswith("custom_kernel_probe_float_float_")
+    for made in (one, other):
+        assert f".entry {made.entry}(" in made.ptx.decode()
+
+
+SAMPLE = list(rows())[::16]
+
+
+@pytest.mark.parametrize("row", SAMPLE, ids=[row.name for row in SAMPLE])
+def test_sound_kernels_of_the_corpus_become_ptx(row: Row) -> None:
+    launch = row.twin.launch
+    arrays = [*launch["inputs"], *launch["outputs"]]
+    types = {
+        array.name: host.type_name(getattr(mx, {"bool": "bool_"}.get(array.dtype, array.dtype))) for array in arrays
+    }
+    inputs = tuple(
+        InputKind(types[array.name], array.shape == (), int(np.prod(array.shape)) < 8) for array in launch["inputs"]
+    )
+    definition = Definition(
+        "row",
+        tuple(array.name for array in launch["inputs"]),
+        tuple(array.name for array in launch["outputs"]),
+        row.twin.texts["source"],
+        row.twin.texts["header"],
+        launch["ensure_row_contiguous"],
+        launch["atomic_outputs"],
+    )
+    values = tuple(
+        host._template_value(name, getattr(mx, v) if isinstance(v, str) else v) for name, v in launch["template"]
+    )
+    text = generate(definition, inputs, tuple(types[array.name] for array in launch["outputs"]), values)
+    made = compilation.build(text.name, translate(text, compilation.entry), "sm_80", 1024, fidelity.current())
+    assert f".entry {made.entry}(" in made.ptx.decode()
+
+
+def test_two_back_ends_in_one_place_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"mlx": "0.32.4", "mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.3"}
+    monkeypatch.setattr(diagnosis, "_version", lambda name: versions.get(name, ""))
+    found = diagnosis._back_end()
+    assert "mlx-cpu and mlx-cuda-13 have the same files" in found.state
+    assert found.mend == "pip uninstall -y mlx-cpu && pip install --force-reinstall --no-deps mlx-cuda-13==0.32.3"
+    del versions["mlx-cpu"]
+    assert diagnosis._back_end().mend == ""
+
+
+@NO_GPU
+def test_a_run_on_cuda_without_a_gpu_is_incomplete(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "mlx_assay.conformance.cli", "run", "--executor", "cuda", "apply_token_bitmask")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "NVIDIA GPU" in done.stdout + done.stderr
+
+
+@NO_GPU
+def test_cuda_metal_without_a_gpu_is_an_error() -> None:
+    with pytest.raises(executors.ExecutorUnavailable, match="NVIDIA GPU"), impl.cuda_metal():
+        pass
 
 
 @NO_GPU
