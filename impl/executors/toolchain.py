@@ -33,7 +33,8 @@ KERNEL_FLAGS = (
     *("-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-cl-single-precision-constant", "-O2"),
     *("-Xclang", "-cl-ext=" + ",".join(f"+{feature}" for feature in _LANGUAGE)),
     *("-ffp-contract=on", "-fstack-clash-protection"),
-    *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno"),
+    # A loop without end has to stay one, whatever C++ lets a compiler assume of it.
+    *("-fPIC", "-fsigned-char", "-fvisibility=hidden", "-fno-math-errno", "-fno-finite-loops"),
     *("-Wno-everything", "-fdiagnostics-color=never", "-ferror-limit=5", "-fno-elide-type"),
     f"-Wframe-larger-than={MAX_FRAME_BYTES}",
     # Warnings that are errors by default, in Metal's compiler too.
