@@ -18,6 +18,8 @@ EPILOG = """examples:
   mlx-assay mutate --changed-since origin/main --json mutants.json
   mlx-assay mutate --judge comparison --json judge.json
   mlx-assay mutate --judge --sample 12
+  mlx-assay mutate --implementation my_kernels --operator comparison-strictness
+  mlx-assay mutate --tests 'pytest tests/test_my_kernels.py' --json mine.json
   mlx-assay mutate -n 2 --json mutants.json --html mutants.html
 
 exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 usage, 3 not every mutant was judged"""
@@ -27,14 +29,27 @@ def add(verbs: Any) -> None:
     """The verb."""
     mutate = verb(verbs, "mutate", SUMMARY, EPILOG)
     mutate.add_argument(
-        "operations", metavar="OPERATION", nargs="*", help="whose kernels, or with --judge which areas (default: all)"
+        "operations",
+        metavar="OPERATION",
+        nargs="*",
+        help="whose kernels; with --judge areas, with --implementation or --tests kernels (default: all)",
     )
     mutate.add_argument(
         "--judge",
         action="store_true",
         help="plant faults in what judges instead, noticed by ci/selftest: comparison, judge, codec, gate, executor",
     )
-    mutate.add_argument("--sample", metavar="N", type=_count, help="with --judge: so many of them, chosen by --seed")
+    mutate.add_argument(
+        "--implementation",
+        metavar="MODULE",
+        help="plant them in the kernels that this module launches, noticed by the cases of its operations",
+    )
+    mutate.add_argument(
+        "--tests", metavar="COMMAND", help="in the kernels that these tests launch, noticed by them: 'pytest tests'"
+    )
+    mutate.add_argument(
+        "--sample", metavar="N", type=_count, help="so many of them, chosen by --seed; not of the built-in kernels"
+    )
     mutate.add_argument("--seed", metavar="N", type=int, default=0, help="of --sample (default: 0)")
     mutate.add_argument(
         "--operator", metavar="NAME", action="append", default=[], help="this kind of fault alone; may be repeated"
@@ -67,6 +82,8 @@ def _count(text: str) -> int:
 
 
 def _mutate(arguments: argparse.Namespace) -> int:
+    if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
+        raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
     if arguments.judge:
         from mlx_assay.conformance.verbs.judge_mutants import judge_mutants
 
@@ -83,8 +100,24 @@ def _mutate(arguments: argparse.Namespace) -> int:
             learn=arguments.learn,
             recheck=arguments.recheck,
         )
+    if arguments.implementation is not None or arguments.tests is not None:
+        from mlx_assay.conformance.verbs.foreign_mutants import foreign_mutants
+
+        if refused := [name for name in ("changed_since", "learn", "recheck") if getattr(arguments, name)]:
+            raise Refusal(f"Expected --{refused[0].replace('_', '-')} without --implementation and --tests")
+        return foreign_mutants(
+            arguments.implementation,
+            arguments.operations,
+            arguments.operator,
+            tests=arguments.tests,
+            limit=arguments.limit or (CASE_SECONDS if arguments.tests is None else JUDGE_SECONDS),
+            sample=arguments.sample,
+            seed=arguments.seed,
+            json=arguments.json,
+            html=arguments.html,
+        )
     if arguments.sample is not None:
-        raise Refusal("Expected --sample with --judge but got it alone: name operations or operators instead")
+        raise Refusal("Expected --sample with --judge, --implementation or --tests but got it alone: name operations")
     from mlx_assay.conformance.verbs.mutate import mutate
 
     return mutate(

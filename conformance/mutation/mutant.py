@@ -71,7 +71,8 @@ class Mutant:
     @property
     def diff(self) -> str:
         """The fault as a unified diff without context."""
-        old, new = self.source.text.splitlines(keepends=True), self.text.splitlines(keepends=True)
+        # A text may end without a newline, and its last line would run into the changed one.
+        old, new = ([f"{line}\n" for line in text.splitlines()] for text in (self.source.text, self.text))
         return "".join(difflib.unified_diff(old, new, self.source.name, self.source.name, n=0))
 
 

@@ -20,7 +20,7 @@ class Kernel:
     """A custom kernel that runs on the current executor."""
 
     def __init__(self, definition: Definition) -> None:
-        self.definition = definition
+        self.definition = definition = observation.made(definition)
         observation.defined(definition)
         self._host = HostKernel(definition)
         self._on_gpu: dict[str, MetalKernel | CudaKernel] = {}

@@ -6,7 +6,7 @@ A recorder is told before and afterwards, of launches on any executor.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mlx_assay.impl.executors.signature import Definition
 
@@ -47,6 +47,18 @@ Recorder = Callable[[Definition, Call, list[Any] | None], object]
 None stands for outputs before the launch; on Metal they may not be evaluated afterwards. One that fails has no second.
 """
 
+
+class Planter(Protocol):
+    """Who plants a fault in kernels, to learn whether it is noticed."""
+
+    def made(self, definition: Definition) -> Definition:
+        """What a kernel is made of instead."""
+
+    def launched(self, definition: Definition) -> None:
+        """Hears of a kernel that is called."""
+
+
+_planter: Planter | None = None
 _observer: Observer | None = None
 _recorder: Recorder | None = None
 _listener: Listener | None = None
@@ -85,6 +97,17 @@ def listening(listener: Listener, caller: Listener | None = None) -> Iterator[No
         _listener, _caller = before
 
 
+def plant(planter: Planter) -> None:
+    """From now on kernels of this process are made as `planter` says."""
+    global _planter
+    _planter = planter
+
+
+def made(definition: Definition) -> Definition:
+    """What a kernel is made of."""
+    return definition if _planter is None else _planter.made(definition)
+
+
 def defined(definition: Definition) -> None:
     """Tells a kernel's definition to whoever listens."""
     if (listener := _listener) is not None:
@@ -109,7 +132,9 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 
 def begun(definition: Definition, call: Call) -> None:
-    """Tells whoever records of a launch that is to come."""
+    """Tells whoever records, or plants, of a launch that is to come."""
+    if (planter := _planter) is not None:
+        planter.launched(definition)
     if (recorder := _recorder) is not None:
         recorder(definition, call, None)
 

@@ -11,7 +11,7 @@ RUNTIME = "impl/executors/runtime"
 
 _COMPARE = ("test_compare_edges.py", "test_compare.py")
 _JUDGE = ("test_judge.py", "test_oracles.py", "test_order.py", "test_planted.py")
-_CODEC = ("test_codec.py", "test_encoding.py")
+_CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
 _GATE = (
     "test_gate.py",
     "test_gate_policy.py",
@@ -50,7 +50,7 @@ TEXTS = (
     Judging("conformance/judging/panel.py", JUDGE, _JUDGE),
     Judging("conformance/judging/power.py", JUDGE, _JUDGE),
     Judging("fixtures/codec.py", CODEC, _CODEC),
-    Judging("fixtures/encoding.py", CODEC, ("test_encoding.py", "test_codec.py")),
+    Judging("fixtures/encoding.py", CODEC, ("test_encoding.py", "test_codec_limits.py", "test_codec.py")),
     Judging("conformance/gating/decision.py", GATE, _GATE),
     Judging("conformance/gating/presence.py", GATE, _GATE),
     Judging("conformance/gating/waiving.py", GATE, _GATE),

@@ -1,0 +1,1 @@
+"""Faults planted in the kernels that a module of others launches."""

@@ -1,0 +1,145 @@
+"""Who notices a fault in somebody's kernels: their own tests, or the cases of this suite."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from mlx_assay.conformance.mutation.bench import UNCOMPILED, quick
+from mlx_assay.conformance.mutation.foreign import plant, subject
+from mlx_assay.conformance.mutation.foreign.plant import Answer, Order
+from mlx_assay.conformance.mutation.memo import Memo
+from mlx_assay.conformance.mutation.ruling import COMPILATION, TEST
+from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.conformance.verdict import INCOMPLETE
+from mlx_assay.fixtures.case import Case
+
+SUBJECT = subject.__name__
+OBSERVED = 40
+"""Cases of which the launches are looked at."""
+
+
+class NoticingError(RuntimeError):
+    """Without any fault it fails already, or nothing is launched."""
+
+
+class Noticing(Protocol):
+    """Runs an implementation under an order."""
+
+    def observe(self, order: Order) -> None:
+        """Runs it without a fault. NoticingError: that fails."""
+
+    def noticed(self, order: Order) -> str:
+        """Who notices the fault, as `killed_by` has it; empty for nobody."""
+
+
+class Tests:
+    """A command that runs their tests: pytest, or what runs it."""
+
+    def __init__(self, command: str, folder: Path, limit: float) -> None:
+        words = shlex.split(command)
+        self._command = [sys.executable, "-m", *words] if words[:1] == ["pytest"] else words
+        self._folder, self._limit = folder, limit
+
+    def observe(self, order: Order) -> None:
+        """Their tests have to pass."""
+        if by := self.noticed(order):
+            raise NoticingError(f"Expected tests that pass without a fault but got {by}: mend them first")
+
+    def noticed(self, order: Order) -> str:
+        """The first test that fails, or the exit code."""
+        answer = self._folder / "answer.json"
+        answer.unlink(missing_ok=True)
+        path = self._folder / "order.json"
+        path.write_bytes(msgspec.json.encode(msgspec.structs.replace(order, answer=str(answer))))
+        plugins = ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), plant.__name__)))
+        environment = {**os.environ, plant.VARIABLE: str(path), "PYTEST_PLUGINS": plugins}
+        try:
+            code = _ended(self._command, environment, self._limit)
+        except OSError as error:
+            raise NoticingError(
+                f"Expected a command that runs tests but {self._command[0]!r} does not: {error}"
+            ) from None
+        if code is None:
+            return f"{TEST}: more than {self._limit:g} s"
+        if answer.exists():
+            said = msgspec.json.decode(answer.read_bytes(), type=Answer)
+            return f"{COMPILATION if said.uncompiled else TEST}: {said.test}"
+        return f"{TEST}: exit code {code}" if code else ""
+
+
+def _ended(command: Sequence[str], environment: dict[str, str], limit: float) -> int | None:
+    """The exit code of a command, None where it took too long; what it leaves running ends with it."""
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+class Cases:
+    """The quick tier's cases of the operations that their module has."""
+
+    def __init__(self, target: str, folder: Path, limit: float) -> None:
+        os.environ[subject.TARGET] = target
+        self._folder, self._limit = folder, limit
+        self._memo = Memo()
+        self._sound: dict[str, bool] = {}
+        self._first: dict[str, int] = {}
+        with self._planted(Order()) as implementation:
+            self._cases = quick(tuple(implementation.operations))
+
+    def observe(self, order: Order) -> None:
+        """Cases that it does not conform to without a fault notice none."""
+        with self._planted(order) as implementation:
+            for case in self._cases[:OBSERVED]:
+                self._sound[case.id] = self._memo.judge(case, implementation).conforms
+        if not any(self._sound.values()):
+            raise NoticingError("Expected an implementation that conforms to some case without a fault: mend it first")
+
+    def noticed(self, order: Order) -> str:
+        """The first case that it fails with the fault and not without; those that killed most come first."""
+        with self._planted(order) as implementation:
+            for case in sorted(self._cases, key=lambda one: -self._first.get(one.id, 0)):
+                record = self._memo.judge(case, implementation)
+                if record.conforms or not self._conforms(case):
+                    continue
+                if record.verdict in INCOMPLETE:
+                    raise NoticingError(f"{case.id} cannot be judged: {record.message}")
+                self._first[case.id] = self._first.get(case.id, 0) + 1
+                return f"{COMPILATION}: {case.id}" if UNCOMPILED in record.message else case.id
+        return ""
+
+    def _conforms(self, case: Case) -> bool:
+        if case.id not in self._sound:
+            with self._planted(Order()) as implementation:
+                self._sound[case.id] = self._memo.judge(case, implementation).conforms
+        return self._sound[case.id]
+
+    @contextmanager
+    def _planted(self, order: Order) -> Iterator[Implementation]:
+        path = self._folder / "case_order.json"
+        path.write_bytes(msgspec.json.encode(order))
+        os.environ[plant.VARIABLE] = str(path)
+        with Implementation(SUBJECT, "host", self._limit) as implementation:
+            assert implementation.operations
+            yield implementation
