@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mlx_assay.conformance.options import resolved
+
 FOLDER = Path(__file__).parent
 CASE_MARK = "::test_mlx_assay["
 """What node ids of cases have in common; where the suite lies outside of rootdir, they name no file."""
@@ -26,7 +28,7 @@ def leads_here(argument: str, config: pytest.Config) -> bool:
     name = argument.partition("::")[0]
     if config.getoption("pyargs", False) and name.startswith("mlx_assay"):
         return True
-    path = (config.invocation_params.dir / name).resolve()
+    path = resolved(config.invocation_params.dir / name)
     if path.is_relative_to(FOLDER):
         return True
     return FOLDER.is_relative_to(path) and "site-packages" not in FOLDER.relative_to(path).parts

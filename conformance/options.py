@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -137,11 +138,22 @@ def shard(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def resolved(text: str | Path) -> Path:
+    """A path without links, as far as it has any; unlike pathlib's it never raises, for a link to itself or a NUL."""
+    try:
+        return Path(os.path.realpath(text))
+    except ValueError:
+        return Path(os.path.abspath(text))
+
+
 def output(text: str) -> Path:
     """A file to write: new, or a regular one, in a folder where files can be made. Never a device, pipe or socket."""
-    path = Path(text).resolve()
-    if not text or path.is_dir():
-        raise ValueError(f"Expected a file but got {f'the folder {text!r}' if text else repr(text)}")
+    path = resolved(text)
+    if text in ("", "-") or path.is_dir():
+        told = f"the folder {text!r}" if text and path.is_dir() else repr(text)
+        raise ValueError(f"Expected a file but got {told}: name the file that is to be written")
+    if "\0" in text or path.is_symlink():
+        raise ValueError(f"Expected a file but got {text!r}, which is a link that leads nowhere, or no name of a file")
     if path.exists() and not path.is_file():
         raise ValueError(f"Expected a regular file but got {text!r}, which is a device, pipe or socket")
     try:

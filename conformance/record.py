@@ -85,7 +85,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     `oracle` names the primary oracle, `oracles` all that judged, `missing` those that could not. `conforms` says
     whether every reference's rung was reached. `message` is empty where the case conforms. `output` is the last that
     what was judged wrote to its standard streams during the case, cut and cleaned, where the case does not conform.
-    `tensors` is the file that holds inputs and both outputs of a differing case, relative to the report's folder.
+    `tensors` is the file that holds inputs and both outputs of a differing case, relative to the report's folder, and
+    `tensors_sha256` the digest of its bytes: a later run may have put another in its place.
     `launches` are those of kernels that ran under the checker, where the run was asked for it.
     """
 
@@ -107,6 +108,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
     output: str = ""
     tensors: str = ""
+    tensors_sha256: str = ""
     launches: int = 0
 
 

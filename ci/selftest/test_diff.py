@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ WEAKER = record(1, Verdict.SAME_VALUE)
 def differing(number: int = 1, got: str = "0x0001", want: str = "0x0002", count: int = 1, **fields: Any) -> Record:
     known = Difference("a", fields.pop("oracle", "stock-mlx"), count, 9, 1, [Place([0], got, want)], **fields)
     return record(number, Verdict.DIFFERS, difference=known, message=f"got {got} want {want}\n  policy")
+
+
+def keeping(folder: Path, name: str, **fields: Any) -> Record:
+    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    return msgspec.structs.replace(differing(**fields), tensors=name, tensors_sha256=digest)
 
 
 def report(*records: Record, declared: int | None = None, **options: Any) -> Report:
@@ -138,7 +144,7 @@ def test_another_count_under_another_reference_proves_nothing_of_the_bits() -> N
         ([1, 2], [3, 9], "same", ["expected"], "no-worse"),
     ],
 )
-def test_kept_tensors_decide(
+def test_kept_tensors_decide_what_the_places_do_not_show(
     tmp_path: Path, got: list[int], want: list[int], bits: str, parts: list[str], verdict: str
 ) -> None:
     """They hold what lies behind the first places, which are the same here."""
@@ -148,8 +154,9 @@ def test_kept_tensors_decide(
             key: np.array(values, np.float32) for key, values in zip(("got.first", "want.torch"), outputs, strict=True)
         }
         save(tmp_path / name / "r.tensors" / "a.safetensors", arrays, {})
-    each = msgspec.structs.replace(differing(), tensors="r.tensors/a.safetensors")
-    found = compared(report(each), report(each), tmp_path)
+    name = "r.tensors/a.safetensors"
+    before, after = (keeping(tmp_path / folder, name) for folder in ("old", "new"))
+    found = compared(report(before), report(after), tmp_path)
     assert (found.verdict, found.same_bits) == (verdict, 0 if parts else 1)
     assert [(change.bits, change.parts) for change in found.changes] == ([(bits, parts)] if parts else [])
 
@@ -158,10 +165,38 @@ def test_tensors_of_some_rows_prove_no_more_than_these(tmp_path: Path) -> None:
     for name, rows in (("old", [1]), ("new", [1]), ("other", [2])):
         (tmp_path / name).mkdir()
         save(tmp_path / name / "a", {"rows": np.array(rows), "got.first": np.ones(1, np.float32)}, {})
-    each = msgspec.structs.replace(differing(), tensors="a")
-    again = msgspec.structs.replace(differing(count=2), tensors="a")
-    assert told_of(each, again, tmp_path / "old", tmp_path / "new") == ("alike", "unknown", "")
-    assert told_of(each, again, tmp_path / "old", tmp_path / "other") == ("other", "alike", "")
+    old, new = tmp_path / "old", tmp_path / "new"
+    each, again = keeping(old, "a"), keeping(new, "a")
+    assert told_of(each, again, old, new) == ("alike", "unknown", "")
+    assert told_of(each, keeping(new, "a", count=2), old, new) == ("other", "unknown", "")
+    other = keeping(tmp_path / "other", "a", count=2)
+    assert told_of(each, other, old, tmp_path / "other") == ("other", "alike", "")
+
+
+def test_tensors_of_a_later_run_stand_for_no_earlier_one(tmp_path: Path) -> None:
+    """Both reports name one file, which the second run replaced."""
+    save(tmp_path / "a", {"got.first": np.array([1], np.float32)}, {})
+    old = keeping(tmp_path, "a")
+    save(tmp_path / "a", {"got.first": np.array([2], np.float32)}, {})
+    for new, bits in ((keeping(tmp_path, "a"), "alike"), (keeping(tmp_path, "a", got="0x0009"), "other")):
+        found = told_of(old, new, tmp_path, tmp_path)
+        assert found.got == bits
+        assert "did a later run replace them?" in found.note
+        undigested = msgspec.structs.replace(new, tensors_sha256="")
+        assert told_of(undigested, undigested, tmp_path, tmp_path).note
+
+
+@pytest.mark.parametrize("change", [{"got": "0x0009"}, {"count": 2}])
+def test_what_records_show_outweighs_tensors(tmp_path: Path, change: dict[str, Any]) -> None:
+    save(tmp_path / "a", {"got.first": np.ones(2, np.float32), "want.torch": np.zeros(2, np.float32)}, {})
+    assert told_of(keeping(tmp_path, "a"), keeping(tmp_path, "a"), tmp_path, tmp_path).got == "same"
+    assert told_of(keeping(tmp_path, "a"), keeping(tmp_path, "a", **change), tmp_path, tmp_path).got == "other"
+
+
+def test_a_case_that_conforms_by_a_verdict_that_is_no_agreement(tmp_path: Path) -> None:
+    bad = report(record(1, Verdict.DIFFERS, conforms=True))
+    assert told(tmp_path, report(FINE), bad) == EXIT_INCOMPLETE
+    assert told(tmp_path, bad, report(FINE)) == EXIT_INCOMPLETE
 
 
 @pytest.mark.parametrize(
@@ -170,6 +205,8 @@ def test_tensors_of_some_rows_prove_no_more_than_these(tmp_path: Path) -> None:
         ("../secret", "lies elsewhere"),
         ("/etc/hostname", "lies elsewhere"),
         ("none", "is none"),
+        ("loop", "is none"),
+        ("a\0b", "is none"),
         ("link", "lies elsewhere"),
     ],
 )
@@ -177,6 +214,7 @@ def test_tensors_lie_beside_the_report_or_are_not_read(tmp_path: Path, name: str
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "link").symlink_to("/etc/hostname")
+        (tmp_path / folder / "loop").symlink_to("loop")
     each = msgspec.structs.replace(differing(), tensors=name)
     other = msgspec.structs.replace(differing(got="0x0009"), tensors=name)
     found = compared(report(each), report(other), tmp_path)
@@ -285,3 +323,23 @@ def test_a_report_is_never_overwritten(tmp_path: Path) -> None:
     assert told(tmp_path, report(FINE), report(FINE), "--json", str(tmp_path / "new.json")) == EXIT_USAGE
     same = ("--json", str(tmp_path / "d"), "--markdown", str(tmp_path / "d"))
     assert told(tmp_path, report(FINE), report(FINE), *same) == EXIT_USAGE
+
+
+def test_a_step_s_summary_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary, page = tmp_path / "summary.md", tmp_path / "page.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    for path in (summary, page):
+        path.write_text("# before\n")
+        assert told(tmp_path, report(FINE), report(FINE), "--markdown", str(path)) == EXIT_CONFORMS
+    assert summary.read_text().startswith("# before\n# no-worse")
+    assert page.read_text().startswith("# no-worse")
+
+
+@pytest.mark.parametrize("name", ["loop", "-", "a\0b"])
+def test_a_name_that_is_no_file_to_write_is_usage(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    assert told(tmp_path, report(FINE), report(FINE), "--json", name) == EXIT_USAGE
+    assert "Expected a file but got" in capsys.readouterr().err

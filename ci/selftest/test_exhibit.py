@@ -13,7 +13,7 @@ import pytest
 from mlx_assay.conformance.diagnosis import exhibit as exhibits
 from mlx_assay.conformance.diagnosis import keeper as keepers
 from mlx_assay.conformance.diagnosis.exhibit import Exhibit
-from mlx_assay.conformance.diagnosis.keeper import Keeper, emptied, file_name, folder_of
+from mlx_assay.conformance.diagnosis.keeper import Keeper, Kept, emptied, file_name, folder_of
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.reporting.report import Report, decode
@@ -103,20 +103,20 @@ def test_the_folder_is_never_the_report() -> None:
 def test_a_run_keeps_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keepers, "MOST_FILES", 3)
     keeper = Keeper(tmp_path / "run.json")
-    names = [keeper.keep(f"{CASE}{number}", exhibit()) for number in range(5)]
+    names = [keeper.keep(f"{CASE}{number}", exhibit()).name for number in range(5)]
     assert [bool(name) for name in names] == [True, True, True, False, False]
     assert sorted(path.name for path in (tmp_path / "run.tensors").iterdir()) == sorted(
         Path(name).name for name in names[:3]
     )
     monkeypatch.setattr(keepers, "MOST_FILES", 10)
     monkeypatch.setattr(keepers, "MOST_BYTES", sum((tmp_path / name).stat().st_size for name in names[:3]) + 10)
-    assert keeper.keep(f"{CASE}9", exhibit()) == ""
+    assert keeper.keep(f"{CASE}9", exhibit()) == Kept()
 
 
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     report, folder = tmp_path / "run.json", tmp_path / "run.tensors"
     keeper = Keeper(report)
-    ours = tmp_path / keeper.keep(CASE, exhibit())
+    ours = tmp_path / keeper.keep(CASE, exhibit()).name
     foreign = folder / "weights.safetensors"
     save(foreign, {"w": np.zeros(3, np.float32)}, {"mlx-assay": "other"})
     (folder / "notes.txt").write_text("mine")
@@ -153,7 +153,7 @@ def test_a_link_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_costs_no_verdict(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.syspath_prepend(FOLDER)
 
-    def keep(case_id: str, exhibit: Exhibit) -> str:
+    def keep(case_id: str, exhibit: Exhibit) -> Kept:
         raise error
 
     with Implementation("bad.zeros", "host", 30.0) as implementation:
@@ -177,7 +177,7 @@ def run(report: Path, implementation: str, workers: int) -> Report:
 
 def test_a_run_keeps_the_tensors_of_what_differs(tmp_path: Path) -> None:
     report = tmp_path / "run.json"
-    old = tmp_path / Keeper(report).keep(CASE, exhibit())
+    old = tmp_path / Keeper(report).keep(CASE, exhibit()).name
     document = run(report, "bad.zeros", 2)
     assert not old.exists()
     assert document.totals.differs == len(document.cases) > 0

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from mlx_assay.conformance.diagnosis.exhibit import MARK, Exhibit
 from mlx_assay.fixtures.codec import HEADER_LIMIT, METADATA
@@ -33,24 +34,31 @@ def file_name(case_id: str) -> str:
     return f"{plain}-{hashlib.sha256(case_id.encode()).hexdigest()[:16]}{SUFFIX}"
 
 
+class Kept(NamedTuple):
+    """A file of tensors: its name relative to the report's folder, and SHA-256 of its bytes; both empty for none."""
+
+    name: str = ""
+    sha256: str = ""
+
+
 class Keeper:
     """Writes exhibits beside a report: MOST_FILES and MOST_BYTES a run, whichever process of it writes."""
 
     def __init__(self, report: Path) -> None:
         self.folder = folder_of(report.resolve())
 
-    def keep(self, case_id: str, exhibit: Exhibit) -> str:
-        """Writes one file in one step; its name relative to the report's folder, empty where the run has its fill.
+    def keep(self, case_id: str, exhibit: Exhibit) -> Kept:
+        """Writes one file in one step; none where the run has its fill.
 
         OSError and ValueError say why a file cannot be written.
         """
         with self._locked() as folder:
             files, size = _filled(folder)
             if files >= MOST_FILES or size >= MOST_BYTES:
-                return ""
+                return Kept()
             document = exhibit.document()
             if size + len(document) > MOST_BYTES:
-                return ""
+                return Kept()
             path = folder / file_name(case_id)
             unfinished = path.with_name(f".{os.getpid()}.{path.name}")
             try:
@@ -58,7 +66,7 @@ class Keeper:
                 unfinished.replace(path)
             finally:
                 unfinished.unlink(missing_ok=True)
-            return f"{folder.name}/{path.name}"
+            return Kept(f"{folder.name}/{path.name}", hashlib.sha256(document).hexdigest())
 
     @contextmanager
     def _locked(self) -> Iterator[Path]:

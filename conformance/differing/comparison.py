@@ -23,6 +23,7 @@ from mlx_assay.conformance.differing.outputs import Told, told
 from mlx_assay.conformance.differing.settings import settings
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report, outcome
+from mlx_assay.conformance.verdict import FAULTS
 
 UNTOLD = Told("unknown", "unknown")
 NOTES = 20
@@ -36,12 +37,12 @@ class Given(NamedTuple):
     report: Report
 
 
-class Doubled(ValueError):
-    """A report in which a case stands twice."""
+class Unsound(ValueError):
+    """A report that contradicts itself: a case stands twice, or conforms by a verdict that is no agreement."""
 
 
 def compare(old: Given, new: Given) -> Difference:
-    """Holds a new report against an old one. Doubled: one names a case twice."""
+    """Holds a new report against an old one. Unsound: one contradicts itself."""
     before, after = _by_id(old), _by_id(new)
     changes: list[Change] = []
     notes: list[str] = []
@@ -83,7 +84,11 @@ def _by_id(given: Given) -> Mapping[str, Record]:
     if len(found) < len(given.report.cases):
         counts = Counter(record.id for record in given.report.cases)
         twice = next(case_id for case_id, count in counts.items() if count > 1)
-        raise Doubled(f"{given.path}: expected each case once but {twice!r} stands {counts[twice]} times")
+        raise Unsound(f"{given.path}: expected each case once but {twice!r} stands {counts[twice]} times")
+    strange = [record.id for record in found.values() if record.conforms and record.verdict in FAULTS]
+    if strange:
+        told = f"{strange[0]!r} is {found[strange[0]].verdict} and conforms"
+        raise Unsound(f"{given.path}: expected conforming cases to agree but {told}, and {len(strange) - 1} more")
     return found
 
 

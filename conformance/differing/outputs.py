@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 from mlx_assay.conformance.differing.document import Bits
-from mlx_assay.conformance.record import Difference, Record
+from mlx_assay.conformance.gating.intake import read
+from mlx_assay.conformance.options import resolved
+from mlx_assay.conformance.record import Difference, Place, Record
 
 LARGEST = 128 << 20
 """Bytes of one file of kept tensors that are read; a run keeps half of that a case."""
@@ -28,39 +31,51 @@ class Unreadable(Exception):
 
 
 def told(old: Record, new: Record, old_folder: Path, new_folder: Path) -> Told:
-    """From the tensors that both runs kept beside their reports, else from what the records show."""
-    if old.tensors and new.tensors:
-        try:
-            before, after = kept(old_folder, old.tensors), kept(new_folder, new.tensors)
-            if before.get(ROWS) == after.get(ROWS):
-                return _of_tensors(before, after)
-        except Unreadable as error:
-            got, want = _of_records(old.difference, new.difference)
-            return Told(got, want, f"{new.id}: {error}")
-    return Told(*_of_records(old.difference, new.difference))
+    """From the tensors that both runs kept beside their reports, and from what the records show, which comes first.
+
+    Where a record shows other values, or other counts under the same expectation, the outputs are not the same,
+    whatever lies beside the reports.
+    """
+    shown = _of_records(old.difference, new.difference)
+    if not (old.tensors and new.tensors):
+        return Told(*shown)
+    try:
+        before, after = kept(old_folder, old), kept(new_folder, new)
+    except Unreadable as error:
+        return Told(*shown, f"{new.id}: {error}")
+    if before.get(ROWS) != after.get(ROWS):
+        return Told(*shown)
+    got, want = _same(before, after, GOT), _same(before, after, WANT)
+    if shown[1] == "other":
+        want = "other"
+    if shown[0] == "other" and (want != "other" or _values_differ(old.difference, new.difference)):
+        got = "other"
+    return Told(got, want)
 
 
-def kept(folder: Path, name: str) -> dict[str, bytes]:
-    """Dtype, shape and bytes of each kept tensor as one text of bytes. Unreadable: not a file of that folder."""
-    from mlx_assay.fixtures.codec import load
+def kept(folder: Path, record: Record) -> dict[str, bytes]:
+    """Dtype, shape and bytes of each kept tensor as one text of bytes.
 
-    root = folder.resolve()
-    path = (root / name).resolve()
+    Unreadable: no file of that folder, or not the bytes that the run wrote, such as those of a later run.
+    """
+    from mlx_assay.fixtures.codec import decode
+
+    name, root = record.tensors, resolved(folder)
+    path = resolved(root / name)
     if not path.is_relative_to(root):
         raise Unreadable(f"expected tensors beside the report but it names {name!r}, which lies elsewhere: not read")
     try:
-        if not path.is_file():
-            raise Unreadable(f"expected a file of tensors but {name!r} is none: were they moved with the report?")
-        if (size := path.stat().st_size) > LARGEST:
-            raise Unreadable(f"expected {LARGEST} bytes at most but {name!r} has {size}: not read")
-        archive = load(path)
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"expected a file of tensors but {name!r} is none: {error}") from error
-    return {key: f"{each.dtype}{each.shape}".encode() + each.tobytes() for key, each in archive.tensors.items()}
-
-
-def _of_tensors(old: dict[str, bytes], new: dict[str, bytes]) -> Told:
-    return Told(_same(old, new, GOT), _same(old, new, WANT))
+        content = read(path, LARGEST)
+        if hashlib.sha256(content).hexdigest() != record.tensors_sha256:
+            raise Unreadable(
+                f"expected the tensors that the run wrote but {name!r} holds others: did a later run replace them?"
+            )
+        tensors = decode(content).tensors
+    except ValueError as error:
+        raise Unreadable(
+            f"expected a file of tensors but {name!r} is none: {error}: were they moved with the report?"
+        ) from error
+    return {key: f"{each.dtype}{each.shape}".encode() + each.tobytes() for key, each in tensors.items()}
 
 
 def _same(old: dict[str, bytes], new: dict[str, bytes], beginning: str) -> Bits:
@@ -76,10 +91,8 @@ def _same(old: dict[str, bytes], new: dict[str, bytes], beginning: str) -> Bits:
 def _of_records(old: Difference | None, new: Difference | None) -> tuple[Bits, Bits]:
     if old is None or new is None or old.subcase != new.subcase:
         return "unknown", "unknown"
-    before, after = ({tuple(place.index): place for place in side.places} for side in (old, new))
-    common = before.keys() & after.keys()
-    got = all(before[index].got == after[index].got for index in common)
-    want = all(before[index].want == after[index].want for index in common)
+    before, after = _places(old), _places(new)
+    want = all(before[index].want == after[index].want for index in before.keys() & after.keys())
     # Other places differ where the output is another or where the expectation is.
     moved = (old.count, old.total, old.worst_ulp) != (
         new.count,
@@ -87,8 +100,20 @@ def _of_records(old: Difference | None, new: Difference | None) -> tuple[Bits, B
         new.worst_ulp,
     ) or before.keys() != after.keys()
     same_reference = want and old.oracle == new.oracle
-    other = not got or (moved and same_reference) or (same_reference and _patterns_differ(old, new))
+    other = _values_differ(old, new) or (moved and same_reference) or (same_reference and _patterns_differ(old, new))
     return "other" if other else "alike", "alike" if want else "other"
+
+
+def _values_differ(old: Difference | None, new: Difference | None) -> bool:
+    """Whether another value stands at a place that both show."""
+    if old is None or new is None or old.subcase != new.subcase:
+        return False
+    before, after = _places(old), _places(new)
+    return any(before[index].got != after[index].got for index in before.keys() & after.keys())
+
+
+def _places(side: Difference) -> dict[tuple[int, ...], Place]:
+    return {tuple(place.index): place for place in side.places}
 
 
 def _patterns_differ(old: Difference, new: Difference) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from mlx_assay.conformance.contract import Contract, contracts, seen
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.diagnosis.exhibit import Exhibit
+from mlx_assay.conformance.diagnosis.keeper import Kept
 from mlx_assay.conformance.diagnosis.pattern import pattern, told
 from mlx_assay.conformance.judging.failure import context_line, title
 from mlx_assay.conformance.judging.finding import CONFORMING, Finding, Judged
@@ -31,7 +32,7 @@ from mlx_assay.oracles.registry import load
 OUTPUT_LIMIT = 4000
 """Characters that a record keeps of what was printed during its case."""
 
-Keep = Callable[[str, Exhibit], str]
+Keep = Callable[[str, Exhibit], Kept]
 """From a case's id and what it has to show to the file that holds it."""
 
 
@@ -61,8 +62,8 @@ def judge(
     """Runs a case and says what came of it; never raises for what an implementation does.
 
     Contract, kind and oracles are those registered for the case unless others are given; `without` names oracles that
-    are not to be asked; `keep` stores the tensors of a case that differs, and returns where; `diagnosed` False leaves
-    out what a difference has in common. Every subcase is called twice, on outputs poisoned with different patterns and
+    are not to be asked; `keep` stores the tensors of a case that differs; `diagnosed` False leaves out what a
+    difference has in common. Every subcase is called twice, on outputs poisoned with different patterns and
     with the other subcases between; both results are judged.
     """
     began = time.perf_counter()
@@ -227,7 +228,8 @@ def _kept(record: Record, telling: Finding, implementation: Implementation, keep
         "implementation": implementation.target or "mlx_assay.impl",
     }
     try:
-        return msgspec.structs.replace(record, tensors=keep(record.id, replace(telling.exhibit, texts=texts)))
+        kept = keep(record.id, replace(telling.exhibit, texts=texts))
+        return msgspec.structs.replace(record, tensors=kept.name, tensors_sha256=kept.sha256)
     except (OSError, ValueError, TypeError) as error:
         return msgspec.structs.replace(record, message=f"{record.message}\n  tensors are not kept: {error}")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlx_assay.conformance.diagnosis.container import read
 from mlx_assay.conformance.diagnosis.pairing import Pair, Pairing, chosen, pair
-from mlx_assay.conformance.options import output
+from mlx_assay.conformance.options import output, resolved
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
 from mlx_assay.conformance.rendering.encoding import apart, word
 from mlx_assay.conformance.rendering.explanation import Compared, index
@@ -57,7 +57,7 @@ def _target(name: str, *given: str) -> Path:
         path = output(name)
     except ValueError as error:
         raise Refusal(str(error)) from error
-    if path in {Path(each).resolve() for each in given}:
+    if path in {resolved(each) for each in given}:
         raise Refusal(f"Expected a file to write but got {name!r}, which is one of the two: name another")
     return path
 

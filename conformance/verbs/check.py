@@ -14,7 +14,7 @@ from mlx_assay.conformance.checking.ledger import TargetRefused
 from mlx_assay.conformance.checking.report import Asked, CheckReport, encode
 from mlx_assay.conformance.checking.target import NoTarget, Script, target
 from mlx_assay.conformance.commands.checking import STANDARD_OUTPUT
-from mlx_assay.conformance.options import output
+from mlx_assay.conformance.options import output, resolved
 from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.interruption import postponed
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_profile
@@ -80,7 +80,7 @@ def _check_outputs(json: str | None, sarif_log: str | None, script: str | None) 
             path = output(text)
         except ValueError as error:
             raise Refusal(str(error)) from error
-        if path.suffix == ".py" or (script is not None and path == Path(script).resolve()):
+        if path.suffix == ".py" or (script is not None and path == resolved(script)):
             raise Refusal(f"Expected a file for the result but got {text!r}, which is a program: name another")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from mlx_assay.conformance.options import output
+from mlx_assay.conformance.options import output, resolved
 from mlx_assay.conformance.rendering.reading import read
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verbs.refusal import Refusal
@@ -87,7 +87,7 @@ def _files(name: str, asked: Mapping[str, str]) -> dict[str, Path]:
         files = {kind: output(target) for kind, target in asked.items() if target != STANDARD_OUTPUT}
     except ValueError as error:
         raise Refusal(str(error)) from error
-    taken = {Path(name).resolve(): "the report"}
+    taken = {resolved(name): "the report"}
     for kind, path in files.items():
         if path in taken:
             raise Refusal(f"Expected a file of its own for --{kind} but got {str(path)!r}, which is {taken[path]}")
