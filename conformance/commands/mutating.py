@@ -16,6 +16,7 @@ EPILOG = """examples:
   mlx-assay mutate normalized_argmax
   mlx-assay mutate --operator barrier-dropped --operator comparison-strictness
   mlx-assay mutate --changed-since origin/main --json mutants.json
+  mlx-assay mutate --needless mutants.json
   mlx-assay mutate --judge comparison --json judge.json
   mlx-assay mutate --judge --sample 12
   mlx-assay mutate --implementation my_kernels --operator comparison-strictness
@@ -55,6 +56,12 @@ def add(verbs: Any) -> None:
         "--operator", metavar="NAME", action="append", default=[], help="this kind of fault alone; may be repeated"
     )
     mutate.add_argument("--changed-since", metavar="REF", help="only texts that differ from those of this git commit")
+    mutate.add_argument(
+        "--needless",
+        metavar="FILE",
+        action="append",
+        help="run nothing, and tell which cases killed the mutants of this report, and which kinds no mutant needed",
+    )
     mutate.add_argument("--json", metavar="FILE", help="write the report as JSON")
     mutate.add_argument("--html", metavar="FILE", help="write it as a page, with the survivors' diffs")
     mutate.add_argument("-n", metavar="N", type=_workers, default=2, help="processes that judge (default: 2)")
@@ -82,6 +89,10 @@ def _count(text: str) -> int:
 
 
 def _mutate(arguments: argparse.Namespace) -> int:
+    if arguments.needless:
+        from mlx_assay.conformance.verbs.needless import needless
+
+        return needless(arguments.needless, arguments.json)
     if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
     if arguments.judge:
