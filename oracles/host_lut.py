@@ -45,7 +45,7 @@ def byte_sum(state: int) -> int:
 @cache
 def sums(L: int) -> np.ndarray:
     """int16 [2^L]: the centred byte sum of each state."""
-    table = np.array([byte_sum(state) for state in range(1 << L)], np.int16)
+    table = np.fromiter(map(byte_sum, range(1 << L)), np.int16, 1 << L)
     table.flags.writeable = False
     return table
 

@@ -17,17 +17,17 @@ NAME = "trellis-decode"
 REQUIRES = ("numpy", "pip install numpy")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
-FORMS: Mapping[str, Callable[[int], np.ndarray]] = {
-    "precise": host_lut.exact,
-    "refined": lambda L: host_lut.refined_of(host_lut.sums(L)),
-    "unrefined": host_lut.unrefined,
-    "lut-threadgroup": host_lut.exact,
-    "lut-device": host_lut.exact,
-    "integer": lambda L: host_lut.sums(L).astype(np.float32),
-    "bits": host_lut.unrefined,
-    "state": lambda L: np.arange(1 << L, dtype=np.float32),
+FORMS: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "precise": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
+    "refined": lambda states, L: host_lut.refined_of(host_lut.sums(L)[states]),
+    "unrefined": lambda states, L: host_lut.unrefined_of(host_lut.sums(L)[states]),
+    "lut-threadgroup": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
+    "lut-device": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
+    "integer": lambda states, L: host_lut.sums(L)[states].astype(np.float32),
+    "bits": lambda states, L: host_lut.unrefined_of(host_lut.sums(L)[states]),
+    "state": lambda states, L: states.astype(np.float32),
 }
-"""The float32 value of each state in each form; "integer" is the byte sum itself, before any scaling."""
+"""The float32 values of states of L bits in each form; "integer" is the byte sum itself, before any scaling."""
 
 SUM_FORMS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "precise": host_lut.exact_of,
@@ -76,12 +76,18 @@ def trellis_decode(
     `form` instead of the variant's. `whole` takes each block as one Python integer.
     """
     found = whole_states(packed.words, *packed[1:4]) if whole else packed.states(packed.words)
-    decoded: np.ndarray = FORMS[form or VARIANTS[variant]](packed.L)[found]
+    decoded = _values(form or VARIANTS[variant], found, packed.L)
     if scales is None:
         return decoded
     factors = scales.astype(np.float32)[:, None]
     weights = multiplied(decoded, flushed(factors) if flush else factors, flush)
     return weights.astype(BFLOAT16).astype(np.float32) if variant in ROUNDED else weights
+
+
+def _values(form: str, found: np.ndarray, L: int) -> np.ndarray:
+    """float32, like the states found; by a table of all of them where it is the smaller."""
+    every = 1 << L
+    return FORMS[form](found, L) if found.size < every else FORMS[form](np.arange(every), L)[found]
 
 
 def self_test() -> None:

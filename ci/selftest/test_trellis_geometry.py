@@ -36,7 +36,7 @@ def test_code_shapes() -> None:
         ("k of 2, 3, 4 bits a weight but got 5", {"k": 5}),
         ("k of 2, 3, 4 bits a weight but got 1", {"k": 1}),
         ("L of 2 ", {"L": 1}),
-        ("16 state bits but got 17", {"L": 17}),
+        ("24 state bits but got 25", {"L": 25}),
         ("T of 1 weight", {"T": 0}),
         (r"T \* k as a multiple of 32 bits but got 8 \* 2", {"T": 8}),
         (r"T \* k is 0|T of 1", {"T": -256}),

@@ -15,7 +15,7 @@ from mlx_assay.fixtures.trellis_matrix import FORMS, Matrix, arguments
 from mlx_assay.fixtures.trellis_words import T, packed
 
 WIDTHS = (2, 3, 4)
-LARGEST = 16
+LARGEST = 24
 TABLE = 12
 """State bits up to which a form keeps its table in threadgroup memory."""
 

@@ -41,7 +41,7 @@ def decoder_variant(selected: int) -> int:
 
 
 def lut_1mad(L: int) -> NDArray[np.float32]:
-    """float32 [2^L]: the code value of every state, correctly rounded. ValueError: L outside 1 to 16."""
+    """float32 [2^L]: the code value of every state, correctly rounded. ValueError: L outside 1 to 24."""
     if not 1 <= L <= LARGEST_STATE_BITS:
         raise ValueError(f"Expected L of 1 to {LARGEST_STATE_BITS} state bits but got {L}")
     mixed = np.arange(1 << L, dtype=np.uint32) * np.uint32(34038481) + np.uint32(76625530)

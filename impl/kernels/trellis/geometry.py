@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     import mlx.core as mx
 
 BITS = (2, 3, 4)
-LARGEST_STATE_BITS = 16
+LARGEST_STATE_BITS = 24
+"""Up to here every state is a number of float32, which the form state makes of it."""
+
 INTERLEAVED_BLOCK = 256
 CODE = "1mad"
 
@@ -19,7 +21,7 @@ class Geometry:
     """How codes are packed. The layout is that of mlx-bun's trellis artifacts (T 256 and L 12 there).
 
     k: bits a weight, 2, 3 or 4.
-    L: state bits, k to 16.
+    L: state bits, k to 24.
     T: weights of a tail-biting block; T * k is a multiple of 32 and at least L.
     axis: the coded axis of the layer: 0 stores [in, out] and runs along the output (the down projection), 1 stores
         [out, in] and runs along the input.
