@@ -102,6 +102,8 @@ PLANTED: list[tuple[str, np.dtype[Any], Shape, Corrupt, str]] = [
     ("a run", F32, (4, 1000), garbled(np.s_[:, 101:164]), "run"),
     ("from 2^16 on", U32, (66_000,), garbled(np.s_[65_536:]), "tail"),
     ("from 2^16 on, of 100000", U32, (100_000,), garbled(np.s_[65_536:]), "beyond"),
+    ("a block", F32, (48, 1024), garbled(np.s_[16:32, 512:768]), "tile"),
+    ("a checkerboard", F32, (48, 64), garbled(np.add.outer(np.arange(48), np.arange(64)) % 2 == 1), "stride"),
     # Copies.
     ("zeros", BF16, (3, 100), put(np.s_[:, 3:90], 0), "zeros"),
     ("the first row's for all", F32, (5, 64), put(ALL, numbers(F32, (5, 64))[0]), "repeated-row"),
@@ -112,13 +114,30 @@ PLANTED: list[tuple[str, np.dtype[Any], Shape, Corrupt, str]] = [
     ("shifted by one", F32, (1000,), made(lambda got: np.append(got[1:], got[:1])), "shifted"),
     ("shifted by 32", BF16, (2, 512), made(lambda got: np.roll(got.reshape(-1), 32).reshape(got.shape)), "shifted"),
     ("shifted by a row", F32, (7, 96), made(lambda got: np.roll(got, 1, 0)), "swapped-rows"),
+    ("turned row by row", F32, (8, 1024), made(lambda got: np.roll(got, 1, 1)), "shifted"),
+    ("rows of 16 further on", F32, (48, 40), put(np.s_[:32], numbers(F32, (48, 40))[16:48]), "shifted"),
+    ("rows of anywhere", F32, (48, 40), put(np.s_[:16], numbers(F32, (48, 40))[16 + np.arange(16) * 5 % 16]),
+     "swapped-rows"),
+    ("each row's first value", F32, (12, 64), made(lambda got: np.repeat(got[:, :1], 64, 1)), "repeated-column"),
+    ("neighbours swapped", BF16, (6, 64), made(lambda got: got[:, np.arange(64) ^ 1]), "permuted"),
+    ("ids in order", U32, (64, 32), made(lambda got: np.sort(got, 1)), "permuted"),
     # Ids.
     ("the next id", U32, (40,), made(lambda got: got + 1), "off-by-one"),
     ("the id before", I32, (4,), made(lambda got: got - 1), "off-by-one"),
     ("ids of 16 bits", U32, (30,), made(lambda got: got & 0xFFFF), "modulo"),
     ("the tile's offset", U32, (30,), made(lambda got: got % 1024), "tile-lost"),
+    ("ids 16 too high", U32, (30,), made(lambda got: got + 16), "offset"),
     # Values.
     ("the sign", F32, (300,), made(lambda got: -got), "sign"),
+    ("the sign lost", F32, (300,), made(np.abs), "sign"),
+    ("one more than right", F32, (4, 300), made(lambda got: got + 1), "offset"),
+    ("halves swapped", F32, (300,), by_bits(lambda bits: bits >> 16 | bits << 16), "byte-order"),
+    ("of another row, by another sum", F32, (200,),
+     by_bits(lambda bits: bits + np.where(np.arange(200) % 9, np.arange(200) % 5 + 1, 3000).astype(np.uint32)),
+     "few-ulps"),
+    ("one of a bfloat16's values", F32, (4, 1000), put(np.s_[2, 300:400], 7.0), "constant"),
+    ("all one value", F32, (12, 64), put(ALL, numbers(F32, (12, 64))[0, 0]), "constant"),
+    ("this suite's poison", BF16, (12, 64), put(np.s_[5:], np.uint16(0x7B7B).view(BF16)), "unwritten"),
     ("bytes reversed", F32, (300,), by_bits(lambda bits: bits.byteswap()), "byte-order"),
     ("bytes of halves", BF16, (300,), by_bits(lambda bits: bits.byteswap()), "byte-order"),
     ("NaN", F16, (300,), put(np.s_[[3, 50, 121, 122, 280]], np.nan), "nan-extra"),
@@ -145,6 +164,43 @@ def test_the_first_diagnosis(name: str, dtype: np.dtype[Any], shape: Shape, corr
     found = seen(want, got if other is None else np.asarray(other, dtype))
     assert (found.diagnoses[0].kind, found.diagnoses[0].covers > 0) == (kind, True), found.diagnoses
     assert bool(told(found)) == (kind != "everywhere")
+
+
+def overflowing(dtype: np.dtype[Any], shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    want = numbers(dtype, shape) * np.float32(1e5)
+    with np.errstate(over="ignore"):
+        return want, want.astype(F16).astype(F32)
+
+
+def test_infinities_of_a_narrower_type_belong_to_its_rounding() -> None:
+    want, got = overflowing(F32, (12, 100))
+    found = seen(want, got)
+    assert (found.diagnoses[0].kind, found.diagnoses[0].covers) == ("narrow", int((got != want).sum()))
+    assert found.diagnoses[1].kind == "infinity-extra"
+
+
+WORDED = [
+    (np.roll(numbers(F32, (8, 96)), 1, 1), "shifted: each holds what belongs 1 place behind, each row by itself"),
+    (np.abs(numbers(F32, (8, 96))), "the sign is lost: positive where negative is expected"),
+    (-numbers(F32, (8, 96)), "the sign is flipped"),
+    (np.sort(numbers(F32, (8, 96)), 1), "each row's values in another order: rising"),
+]
+
+
+@pytest.mark.parametrize(("got", "text"), WORDED, ids=[row[1] for row in WORDED])
+def test_the_first_diagnosis_says(got: np.ndarray, text: str) -> None:
+    assert seen(numbers(F32, (8, 96)), got).diagnoses[0].text == text
+
+
+@pytest.mark.parametrize("row", [row for row in PLANTED if row[-1] != "everywhere"], ids=lambda row: row[0])
+def test_that_all_differs_is_said_last(row: Any) -> None:
+    _, dtype, shape, corrupt, _ = row
+    want = numbers(dtype, shape)
+    got = want.copy()
+    other = corrupt(got, np.random.default_rng(1))
+    kinds = [one.kind for one in seen(want, got if other is None else np.asarray(other, dtype)).diagnoses]
+    assert "everywhere" not in kinds[:-1]
+    assert not ("saturated" in kinds and "constant" in kinds)
 
 
 STREWN = [

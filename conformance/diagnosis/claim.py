@@ -28,10 +28,13 @@ ORDER = (
     "transposed",
     "reversed",
     "shifted",
+    "repeated-column",
+    "permuted",
     "out-of-range",
     "off-by-one",
     "tile-lost",
     "modulo",
+    "offset",
     "unstable",
     "byte-order",
     "bit-order",
@@ -79,11 +82,11 @@ ORDER = (
 PLACES = frozenset(ORDER[ORDER.index("tail") :])
 """Kinds that say where; the others say what."""
 
-MOVED = frozenset({"swapped-rows", "transposed", "reversed", "shifted"})
+MOVED = frozenset({"swapped-rows", "transposed", "reversed", "shifted", "repeated-column", "permuted", "offset"})
 """Kinds that an output with a period of its own imitates: they hold nearly everywhere or not at all."""
 
 VAGUE = frozenset({"one-place", "everywhere", "none", "failed"})
-"""Kinds that a line on a terminal can do without."""
+"""Kinds that a line on a terminal can do without; any other is told before them."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,11 @@ def unlikely(fraction: float, count: int, hypotheses: float = 1.0) -> bool:
 
 
 def ranked(claims: list[Claim], evidence: Evidence) -> list[Diagnosis]:
-    """Those worth making: what holds everywhere first, in ORDER, then by the places that they account for."""
+    """Those worth making: what holds everywhere first, in ORDER, then by the places accounted for; VAGUE last."""
     worthy = [claim for claim in claims if claim.worth(evidence)]
 
-    def rank(claim: Claim) -> tuple[int, int]:
+    def rank(claim: Claim) -> tuple[bool, int, int]:
         missed = evidence.count - claim.covers(evidence)
-        return (missed, ORDER.index(claim.kind))
+        return (claim.kind in VAGUE, missed, ORDER.index(claim.kind))
 
     return [claim.diagnosis(evidence) for claim in sorted(worthy, key=rank)]

@@ -10,10 +10,14 @@ from mlx_assay.conformance.diagnosis.claim import Claim, everywhere
 from mlx_assay.conformance.diagnosis.evidence import Evidence, distinct
 from mlx_assay.conformance.judging.ulp import encodings
 
+POISONS = (0xFFFFFFFF, 0x7B7B7B7B)
+"""What calls find in their outputs: of process.exchange, whose other imports a comparison of files can do without."""
+SEVERAL = 8
 DISTINCT = 3
 """Values that must differ from each other before one part of an output is said to be another part of it."""
 WHOLE = 1 << 22
 """Elements of differing rows up to which rows are compared as wholes."""
+SWAPPED = (1, 2, 4, 8, 16, 32)
 SHIFTS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -57,7 +61,7 @@ def poison_of(pattern: int, array: np.ndarray) -> np.ndarray:
 def _unwritten(evidence: Evidence) -> Claim | None:
     """Poison: in both rounds, each its own, or in this one alone."""
     if evidence.poison is None:
-        return None
+        return _poisoned(evidence)
     holds = poison_of(evidence.poison, evidence.came)
     if not holds.any():
         return None
@@ -69,6 +73,20 @@ def _unwritten(evidence: Evidence) -> Claim | None:
         return Claim("unwritten", "never written: each round holds what its memory was filled with", both)
     holds &= ~evidence.alike(other)
     return Claim("unwritten", "not written in one of the two rounds: it holds what its memory was filled with", holds)
+
+
+def _poisoned(evidence: Evidence) -> Claim | None:
+    """Of outputs from anywhere: what this suite fills memory with. All ones is many an integer's own."""
+    for pattern in POISONS:
+        holds = poison_of(pattern, evidence.came)
+        if (
+            np.count_nonzero(holds) >= SEVERAL
+            and evidence.bits.dtype.itemsize > 1
+            and (evidence.floats or pattern + 1 >> 32 == 0)
+        ):
+            text = f"0x{pattern:08x}, with which this suite fills memory: never written"
+            return Claim("unwritten", text, holds)
+    return None
 
 
 def _repeated(evidence: Evidence) -> Iterator[Claim]:
@@ -92,13 +110,23 @@ def _repeated(evidence: Evidence) -> Iterator[Claim]:
 
 def _swapped(evidence: Evidence, rows: int, wrong: np.ndarray) -> Iterator[Claim]:
     got, want = (encodings(array).reshape(rows, -1) for array in (evidence.got, evidence.want))
-    known = {want[index].tobytes(): int(index) for index in wrong}
+    identities = want.shape[1] < DISTINCT
+    sought = range(rows) if not identities and evidence.total <= WHOLE else wrong
+    known = {want[index].tobytes(): int(index) for index in sought}
     found = {int(index): known.get(got[index].tobytes()) for index in wrong}
     sources = [source for source in found.values() if source is not None]
-    if len(set(sources)) == len(sources) == wrong.size:
-        row, other = next(iter(found.items()))
-        text = f"rows in each other's places: row {row} holds row {other}'s answer"
-        yield Claim("swapped-rows", text, everywhere(evidence))
+    if not len(set(sources)) == len(sources) == wrong.size:
+        return
+    row, other = next((row, other) for row, other in found.items() if other is not None)
+    told = f"row {row} holds row {other}'s answer"
+    if set(sources) == set(found):
+        yield Claim("swapped-rows", f"rows in each other's places: {told}", everywhere(evidence))
+    elif len({source - row for row, source in found.items() if source is not None}) == 1:
+        step = other - row
+        text = f"shifted: {told}, as belongs {abs(step)} row{'s' * (abs(step) > 1)} {'ahead' if step > 0 else 'behind'}"
+        yield Claim("shifted", text, everywhere(evidence))
+    else:
+        yield Claim("swapped-rows", f"rows of other places: {told}", everywhere(evidence))
 
 
 def _moved(evidence: Evidence) -> Iterator[Claim]:
@@ -111,6 +139,7 @@ def _moved(evidence: Evidence) -> Iterator[Claim]:
         source = evidence.places + columns - 1 - 2 * (evidence.places % columns)
         holds = _known(evidence, evidence.bits == flat[source])
         yield Claim("reversed", f"the right answer with its {evidence.noun}s in reverse", holds)
+    yield from _along(evidence, flat)
     steps = {step: f"{step} place{'s' * (step > 1)}" for step in SHIFTS if step < evidence.total}
     if rows > 1:
         steps |= {count * columns: f"{count} row{'s' * (count > 1)}" for count in (1, 2)}
@@ -121,4 +150,36 @@ def _moved(evidence: Evidence) -> Iterator[Claim]:
             alike = inside & (evidence.bits == flat[np.where(inside, source, 0)])
             if 2 * np.count_nonzero(alike) > alike.size:
                 holds = _known(evidence, alike) | ~inside
-                yield Claim("shifted", f"shifted: each holds what belongs {words} {way}", holds)
+                text = f"shifted: each holds what belongs {words} {way}"
+                if rows > 1 and step < columns and not holds.all():
+                    first = evidence.places // columns * columns
+                    turned = _known(evidence, evidence.bits == flat[first + (source - first) % columns])
+                    if np.count_nonzero(turned) > np.count_nonzero(holds):
+                        text, holds = f"{text}, each row by itself", turned
+                yield Claim("shifted", text, holds)
+
+
+def _along(evidence: Evidence, flat: np.ndarray) -> Iterator[Claim]:
+    """Each row's values elsewhere in the same row: one of them all along it, in swapped pairs, or in any order."""
+    rows, columns = evidence.rows, evidence.columns
+    if columns < 2:
+        return
+    first = evidence.places // columns * columns
+    for side, column in (("first", 0), ("last", columns - 1)):
+        if rows > 1:
+            holds = _known(evidence, evidence.bits == flat[first + column])
+            yield Claim("repeated-column", f"each row's {side} value, all along it", holds)
+    for step in SWAPPED:
+        source = first + ((evidence.places - first) ^ step)
+        if columns % (2 * step) == 0:
+            apart = "neighbours" if step == 1 else f"{evidence.noun}s {step} apart"
+            holds = _known(evidence, evidence.bits == flat[source])
+            yield Claim("permuted", f"{apart} in each other's places", holds)
+    if evidence.total <= WHOLE:
+        got, want = (encodings(array).reshape(rows, columns) for array in (evidence.got, evidence.want))
+        same = got.sum(1, dtype=np.uint64) == want.sum(1, dtype=np.uint64)
+        same[same] = (np.sort(got[same], 1) == np.sort(want[same], 1)).all(1)
+        if same.any():
+            rising = bool((np.diff(evidence.got.reshape(rows, columns)[same].astype(np.float64), axis=1) >= 0).all())
+            text = f"{'each row' if rows > 1 else 'the output'}'s values in another order{': rising' if rising else ''}"
+            yield Claim("permuted", text, same[evidence.places // columns])

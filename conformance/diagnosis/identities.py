@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mlx_assay.conformance.diagnosis.claim import Claim
-from mlx_assay.conformance.diagnosis.evidence import PLAIN_IDS, Evidence
+from mlx_assay.conformance.diagnosis.evidence import PLAIN_IDS, Evidence, distinct
 
 BLOCKS = tuple(1 << power for power in range(5, 13))
 """Tiles within which an id may have been counted."""
@@ -25,6 +25,10 @@ def identities(evidence: Evidence) -> Iterator[Claim]:
     for step, text in ((1, "the next id"), (-1, "the id before")):
         if evidence.count >= FEW or (want >= PLAIN_IDS).any():
             yield Claim("off-by-one", f"off by one: {text}", apart == step)
+    step = int(apart[0])
+    if evidence.count >= FEW and abs(step) > 1 and distinct(want).size >= FEW and (apart == step).all():
+        text = f"{abs(step)} {'more' if step > 0 else 'less'} than the right id"
+        yield Claim("offset", text, apart == step)
     for bits in WIDTHS:
         if (want >> bits).any():
             yield Claim("modulo", f"cut to {bits} bits: the id modulo 2^{bits}", (got == want & ((1 << bits) - 1)))

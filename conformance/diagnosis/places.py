@@ -33,6 +33,10 @@ def where(evidence: Evidence) -> Iterator[Claim]:
     if total < 2:
         return
     told = False
+    for found in (_block(evidence), _checkered(evidence)):
+        if found:
+            yield Claim(found[0], found[1], everywhere(evidence))
+            return
     for axis in axes(evidence):
         if (told and axis.noun == "element") or axis.touched.size == axis.extent:
             continue
@@ -69,6 +73,34 @@ def _launched(evidence: Evidence) -> Iterator[int]:
 
 
 Found = tuple[str, str] | None
+
+
+def _block(evidence: Evidence) -> Found:
+    """A rectangle of some rows and some columns, filled."""
+    if evidence.rows < 2:
+        return None
+    columns, rows = list(axes(evidence))[:2]
+    for axis in (rows, columns):
+        length = axis.most - axis.least + 1
+        if not 1 < length < MOSTLY * axis.extent or axis.touched.size != length:
+            return None
+    high, wide = rows.touched.size, columns.touched.size
+    if evidence.count < 0.95 * high * wide:
+        return None
+    where = f"{rows.named(rows.least, rows.most)}, {columns.named(columns.least, columns.most)}"
+    return "tile", f"one block of {high} rows by {wide} columns: {where}"
+
+
+def _checkered(evidence: Evidence) -> Found:
+    """Every other column of a row, and the others of the next."""
+    columns = evidence.columns
+    if min(evidence.rows, columns) < 2 or columns % 2:
+        return None
+    odd = (evidence.places // columns + evidence.places % columns) % 2
+    rows, parity = distinct(evidence.places // columns % 2).size, int(odd[0])
+    if rows < 2 or bool((odd != parity).any()) or not unlikely(0.5, odd.size, 8):
+        return None
+    return "stride", f"as on a checkerboard: where row and column add up to an {'odd' if parity else 'even'} number"
 
 
 def _edge(axis: Axis) -> Found:
@@ -119,22 +151,23 @@ def _tile(axis: Axis, sizes: list[int]) -> Found:
         open_ended = tiles.size > 1 and int(tiles[-1]) == total - 1 and int(tiles[-1] - tiles[0]) == tiles.size - 1
         if whole and tiles.size < total and tiles.size <= MANY and not open_ended:
             word = "a whole tile" if tiles.size == 1 else "whole tiles"
-            return "tile", f"{word} of {size} {axis.noun}s: {_listed(tiles)} of {total}{_span(axis, tiles, size)}"
+            return "tile", f"{word} of {size} {axis.noun}s: {_span(axis, tiles, size, total)}"
     for size in sizes:
         tiles, total = distinct(axis.touched // size), -(-axis.extent // size)
         if tiles.size == 1 and unlikely(size / axis.extent, axis.x.size, total * len(sizes)):
             return (
                 "within-tile",
-                f"within one tile of {size} {axis.noun}s: {int(tiles[0])} of {total}{_span(axis, tiles, size)}",
+                f"within one tile of {size} {axis.noun}s: {_span(axis, tiles, size, total)}",
             )
     return None
 
 
-def _span(axis: Axis, tiles: np.ndarray, size: int) -> str:
+def _span(axis: Axis, tiles: np.ndarray, size: int, total: int) -> str:
+    of = f"tile{'s' * (tiles.size > 1)} {_listed(tiles)} of tiles 0 to {total - 1}"
     if tiles.size > 1:
-        return ", counted from 0"
+        return of
     first = int(tiles[0]) * size
-    return f", counted from 0 ({axis.named(first, min(first + size, axis.extent) - 1)})"
+    return f"{axis.named(first, min(first + size, axis.extent) - 1)}, {of}"
 
 
 def _listed(numbers: np.ndarray) -> str:
@@ -209,7 +242,8 @@ def _run(axis: Axis) -> Found:
     """Neighbours without a gap; from a power of two to the end, the place from which on all is wrong."""
     first, last, length = axis.least, axis.most, axis.most - axis.least + 1
     power = next((power for power in LIMITS if first >> power == 1 and axis.extent > 1 << power), None)
-    if power is not None and first - (1 << power) <= (axis.extent - (1 << power)) // 16:
+    slack = (axis.extent - (1 << power)) // 16 if power is not None else 0
+    if power is not None and first - (1 << power) <= slack and last >= axis.extent - 1 - slack:
         part = (axis.extent - (1 << power)) / axis.extent
         if part < MOSTLY and unlikely(part, axis.x.size, len(LIMITS)):
             return "beyond", f"from {axis.noun} {1 << power} on (2^{power})"
