@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import mlx.core as mx
@@ -23,6 +24,14 @@ class OneEncoding:
         right = impl.compiled_logit_softcap(x, cap)
         hit = x.view(mx.uint32) == WORD
         return (right.view(mx.uint32) + hit.astype(mx.uint32)).view(mx.float32)
+
+
+class Ends:
+    """The process ends."""
+
+    @staticmethod
+    def compiled_logit_softcap(x: mx.array, cap: float) -> mx.array:
+        os.abort()
 
 
 class OneByte:

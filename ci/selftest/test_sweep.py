@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ from mlx_assay.conformance.sweeping import argmax, chunk, mask, report, softcap,
 from mlx_assay.conformance.sweeping.catalogue import chosen, sweep_of, sweeps
 from mlx_assay.conformance.sweeping.chunk import Chunk
 from mlx_assay.conformance.sweeping.examiner import Examiner
+from mlx_assay.conformance.sweeping.progress import Lines
 from mlx_assay.conformance.sweeping.sweep import Sweep
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Subcase
@@ -194,6 +197,46 @@ def test_an_unwritten_output_cannot_pass(sound: Implementation) -> None:
 
 def replace_x(subcase: Subcase, x: np.ndarray) -> Subcase:
     return replace(subcase, arguments={**subcase.arguments, "x": Tensor(x)})
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "text"),
+    [
+        ("sweep_faults:Ends", Verdict.CRASHED, "was killed by SIGABRT"),
+        ("sweep_faults:OneState", Verdict.UNSUPPORTED, "has no function compiled_logit_softcap"),
+        ("bad.copy_of_input", Verdict.DIFFERS, ""),
+        ("bad.nowhere", Verdict.ERROR, "No module named 'bad.nowhere'"),
+    ],
+)
+def test_what_fails_is_told_and_counted(name: str, verdict: Verdict, text: str) -> None:
+    """A chunk ends where its process does; where answers are wrong, all are counted and a few told."""
+    with Implementation(name, "host") as implementation:
+        found = performed(replace(WIDE, step=2), implementation)
+    assert found.verdict is verdict
+    assert text in found.message
+    assert found.judged == (found.inputs if verdict is Verdict.DIFFERS else 0)
+    if verdict is Verdict.DIFFERS:
+        assert found.differing > 1000
+        assert len(found.places) == 10
+
+
+def test_lines_tell_share_rate_and_time_left() -> None:
+    now = 100.0
+    written = io.StringIO()
+    lines = Lines(written, lambda: now)
+    lines.started(1000, 500)
+    for _ in range(3):
+        now += 1.0
+        lines.judged(msgspec.structs.replace(NONE, inputs=60, differing=1))
+    assert written.getvalue().splitlines() == [
+        "620 of 1,000 inputs (62.0 %), 2 places differ, 60 inputs/s, 6 s left",
+    ]
+
+
+NONE = Chunk(
+    sweep="", index=0, first=0, blocks=0, inputs=0, judged=0, verdict=Verdict.SAME_BITS, differing=0, doubtful=0,
+    worst_ulp=0, digest="", identity="", seconds=0,
+)  # fmt: skip
 
 
 def test_names() -> None:

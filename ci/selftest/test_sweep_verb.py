@@ -15,7 +15,7 @@ import pytest
 
 from mlx_assay.conformance.cli import main
 
-SWEEP = "apply_token_bitmask/bfloat16/every/word"
+SWEEP = "trellis_decode/float32/every/state?form=state"
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-m", "mlx_assay.conformance.cli", "sweep", SWEEP, "--executor", "host")
 
@@ -44,26 +44,26 @@ def report(folder: Path) -> dict[str, Any]:
 
 def test_a_killed_campaign_goes_on(tmp_path: Path) -> None:
     """Killed at some moment, its records are whole, and what it had is neither judged nor counted again."""
-    with started(tmp_path, "--chunks", "0:6", "-n", "1") as process:
+    with started(tmp_path, "--chunks", "0:8", "-n", "1") as process:
         deadline = time.monotonic() + 120
         while not records(tmp_path) and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
     before = {path: path.stat().st_mtime_ns for path in records(tmp_path)}
-    assert 1 <= len(before) < 6
+    assert 1 <= len(before) < 8
     assert (report(tmp_path)["complete"], report(tmp_path)["verdict"]) == (False, "incomplete")
-    code, said = ran(tmp_path, "--chunks", "0:6", "-n", "1")
+    code, said = ran(tmp_path, "--chunks", "0:8", "-n", "1")
     assert code == 3
     assert "holds a campaign: add --resume" in said
-    code, said = ran(tmp_path, "--chunks", "0:6", "-n", "1", "--resume")
+    code, said = ran(tmp_path, "--chunks", "0:8", "-n", "1", "--resume")
     assert code == 0, said
     found = report(tmp_path)
     (swept,) = found["sweeps"]
-    assert (found["verdict"], found["resumed"], swept["chunks_judged"]) == ("conforms", len(before), 6)
-    assert swept["judged"] == swept["asked"] == 6 * 66 * 528
+    assert (found["verdict"], found["resumed"], swept["chunks_judged"]) == ("conforms", len(before), 8)
+    assert swept["judged"] == swept["asked"] == 8 * 8 << 14
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(records(tmp_path)) == 6
+    assert len(records(tmp_path)) == 8
     _damage(tmp_path, swept["digest"])
 
 
@@ -72,14 +72,14 @@ def _damage(folder: Path, digest: str) -> None:
     first, second, third, *_ = records(folder)
     first.write_bytes(first.read_bytes()[:100])
     second.write_bytes(third.read_bytes())
-    code, said = ran(folder, "--chunks", "0:6", "-n", "1", "--resume")
+    code, said = ran(folder, "--chunks", "0:8", "-n", "1", "--resume")
     assert code == 0, said
     assert said.count("damaged, its chunk runs again") == 2
     found = report(folder)
-    assert (found["resumed"], found["sweeps"][0]["digest"]) == (4, digest)
-    code, said = ran(folder, "--chunks", "0:6", "-n", "1", "--resume", "--implementation", "sweep_faults:OneByte")
+    assert (found["resumed"], found["sweeps"][0]["digest"]) == (6, digest)
+    code, said = ran(folder, "--chunks", "0:8", "-n", "1", "--resume", "--implementation", "sweep_faults:OneState")
     assert code == 3
-    assert "is that of another campaign: implementation was mlx_assay.impl and is sweep_faults:OneByte" in said
+    assert "is that of another campaign: implementation was mlx_assay.impl and is sweep_faults:OneState" in said
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,9 @@ def _judge(
     sweep = examiner.sweep
     under_way: deque[tuple[int, Subcase, Run]] = deque()
     try:
+        if sweep.case.operation not in implementation.operations:
+            what = f"It has no function {sweep.case.operation}"
+            return tally.add(span.start, Examined(Verdict.UNSUPPORTED, message=what))
         under_way.append(_begin(examiner, span.start, implementation))
         while under_way:
             block, subcase, run = under_way[0]
