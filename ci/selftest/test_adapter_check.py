@@ -205,6 +205,35 @@ def test_a_lock_between_programs_is_told(tmp_path: Path) -> None:
     assert "exit code 1" in remark.what
 
 
+@pytest.mark.parametrize(("deed", "told"), [("time.sleep(0.06)", ""), ("time.sleep(9)", "no answer within the limit")])
+def test_the_limit_is_for_an_answer_and_not_for_a_case(
+    deed: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 calls of the case take longer together than one of them may."""
+    case = manners.plain_case("apply_token_bitmask", "bfloat16")
+    assert case is not None
+    monkeypatch.setattr(bits, "_chosen", lambda operation: [case[0]])
+    script = tmp_path / "program.py"
+    script.write_text(PRELUDE + answer(deed))
+    examiner = Examiner((*PYTHON, str(script)), {}, 3.0)
+    examiner.take("cases", "", bits.cases, needed=True)
+    assert [told in remark.what.lower() for remark in examiner.remarks] == ([True] if told else [])
+
+
+def test_a_program_that_npm_has_put_aside_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "node_modules" / ".bin" / "bun-of-npm"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    for verb in (["adapter-check"], ["run", "scatter_row/*", "--implementation"]):
+        assert cli.main([*verb, "cmd: bun-of-npm x"]) == 2
+        assert (
+            "node_modules/.bin/bun-of-npm is one, name it so or put its folder on the PATH" in capsys.readouterr().err
+        )
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_nothing_is_told_of_a_program_that_is_right(step: str, tmp_path: Path) -> None:
     assert examined(step, "mask.main()", tmp_path) == []

@@ -20,6 +20,9 @@ from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.encoding import FORMATS, bits_of, edges, is_denormal, is_nan
 from mlx_assay.fixtures.tensor import DTYPES
 
+CASE_SECONDS = 60.0
+"""For a whole case, as in a run: its launches are compiled in that time, which is none of the program's."""
+
 SHAPES = ((), (0, 4), (1, 1, 1), (2, 3, 4))
 MEND = "copy bytes: an array of floats that is read element by element need not keep NaN, -0 and denormals"
 
@@ -94,7 +97,9 @@ def _kind(one: np.ndarray) -> str:
 
 def cases(examiner: Examiner) -> None:
     """A case of each operation and dtype, and one that must fail, judged as in a run."""
-    with Implementation(f"{PROGRAM} {shlex.join(examiner.argv)}", limit=examiner.limit) as implementation:
+    limit = max(CASE_SECONDS, examiner.limit)
+    with Implementation(f"{PROGRAM} {shlex.join(examiner.argv)}", limit=limit) as implementation:
+        implementation.answer_limit = examiner.limit
         try:
             operations = implementation.operations
         except ImplementationError as error:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from mlx_assay.conformance.adapters.protocol import LINE_LIMIT
@@ -68,7 +69,8 @@ class Channel:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise Broken("crashed", f"Expected a program that can be started but got {argv[0]!r}: {reason}") from None
+            text = f"Expected a program that can be started but got {argv[0]!r}: {reason}{nearby(argv[0])}"
+            raise Broken("crashed", text) from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._orders, self._replies = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -194,6 +196,14 @@ def environment(folder: str, given: Mapping[str, str] = os.environ) -> dict[str,
 def found(name: str) -> str | None:
     """The program by PATH, as a shell finds it."""
     return shutil.which(name)
+
+
+def nearby(name: str) -> str:
+    """Where npm puts a program of this name, which no PATH names, as the end of a message; empty if it is not there."""
+    place = Path("node_modules", ".bin", name)
+    if found(name) or Path(name).name != name or not shutil.which(place):
+        return ""
+    return f": {place} is one, name it so or put its folder on the PATH"
 
 
 def _signal_name(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -43,6 +44,8 @@ class Told(Exception):
 class Program:
     """A started program. `parameters` are the names of the arguments of each operation that is looked for.
 
+    An answer may take `seconds`; 0 leaves that to who waits for the case.
+
     Broken: it does not start, or does not answer as it must.
     """
 
@@ -54,7 +57,9 @@ class Program:
         parameters: Mapping[str, Sequence[str]],
         *,
         deadline: float | None = None,
+        seconds: float = 0.0,
     ) -> None:
+        self._seconds = seconds
         self._capacity = 0
         self._parameters = parameters
         self._seq = 0
@@ -128,7 +133,7 @@ class Program:
 
     def _answer(self, order: protocol.Run) -> protocol.Answer:
         self._channel.send(protocol.encode(order))
-        told = answer(self._channel.receive())
+        told = answer(self._channel.receive(time.monotonic() + self._seconds if self._seconds else None))
         if told.seq != order.seq:
             raise Broken("error", f"Expected the answer to seq {order.seq} but got one to seq {told.seq}")
         self._channel.quiet()

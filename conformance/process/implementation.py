@@ -42,7 +42,8 @@ class Implementation:
     is in seconds, for the import and for each case. `operations` are the names to look for, by default the contracts'.
     `profile` names the capture whose switches this process holds, for the command that replays a case. Into `record`, a
     folder, a file a call is written that tells of its launches. `checked` is set before the first case: kernels run
-    under the checker, and what it finds is the case's error.
+    under the checker, and what it finds is the case's error. `answer_limit`, set before it too, is in seconds, for each
+    answer of a program from outside; 0 leaves it the case's limit.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Implementation:
         self.profile: str | None = None
         self.record = ""
         self.checked = False
+        self.answer_limit = 0.0
         self._looked_for = sorted(contracts() if operations is None else operations)
         self._child: Child | None = None
         self._operations: tuple[str, ...] = ()
@@ -205,7 +207,7 @@ class Implementation:
         executor = {key: str(described[key]) for key in TOLD if key in described}
         known = contracts()
         parameters = {name: list(known[name].parameters) if name in known else UNKNOWN for name in self._looked_for}
-        return ProgramStart(list(found.argv), folder, executor, parameters)
+        return ProgramStart(list(found.argv), folder, executor, parameters, self.answer_limit)
 
 
 def cleaned(details: dict[str, str]) -> dict[str, str]:

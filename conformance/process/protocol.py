@@ -71,13 +71,15 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ProgramStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program that stands for what would be imported: its command line, its folder, and what it is told.
 
-    `executor` is what the executor says of itself, `parameters` the names of each operation's arguments.
+    `executor` is what the executor says of itself, `parameters` the names of each operation's arguments. An answer may
+    take `seconds`, or with 0 as long as the case.
     """
 
     argv: list[str]
     folder: str
     executor: dict[str, str]
     parameters: dict[str, list[str]]
+    seconds: float = 0.0
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_unknown_fields=True):

@@ -235,7 +235,8 @@ def _program(start: Start) -> Subject:
     limit_files()
     guardian = Guardian(start.program.folder)
     try:
-        program = Program(start.program.argv, start.program.folder, start.program.executor, start.program.parameters)
+        told = start.program
+        program = Program(told.argv, told.folder, told.executor, told.parameters, seconds=told.seconds)
     except Broken as error:
         raise Unstarted(error.message) from None
     return Subject(program.functions(), program.details, program.allow, reply, program.stop, guardian)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from mlx_assay.conformance.adapters import bits, greeting, manners
-from mlx_assay.conformance.adapters.channel import found
+from mlx_assay.conformance.adapters.channel import found, nearby
 from mlx_assay.conformance.adapters.examination import Examination, Examiner
 from mlx_assay.conformance.adapters.target import NoTarget, target
 from mlx_assay.conformance.process.implementation import TOLD, Implementation
@@ -27,7 +27,7 @@ def adapter_check(text: str, limit: float, as_json: bool, say: Say = print) -> i
     if not argv:
         raise Refusal(f"Expected a program, as 'cmd: bun adapter.ts', but got {text!r}")
     if found(argv[0]) is None:
-        raise Refusal(f"Expected a program on the PATH or by its path but got {argv[0]!r}")
+        raise Refusal(f"Expected a program on the PATH or by its path but got {argv[0]!r}{nearby(argv[0])}")
     examination = examined(argv, limit)
     if as_json:
         say(msgspec.json.format(msgspec.json.encode(examination), indent=2).decode())
