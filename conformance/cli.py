@@ -95,7 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with patient() as lost:
             code = int(arguments.call(arguments))
     except Refusal as refusal:
-        print(f"mlx-assay: {refusal}", file=sys.stderr)
+        from mlx_assay.conformance.quotation import passage
+
+        print(f"mlx-assay: {passage(str(refusal))}", file=sys.stderr)
         return refusal.code
     except KeyboardInterrupt:
         print("mlx-assay: interrupted", file=sys.stderr)

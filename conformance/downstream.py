@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from mlx_assay.conformance.options import Options, default_limit
+from mlx_assay.conformance.quotation import passage, printable
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES, Outcome, Report, decode, outcome
-from mlx_assay.conformance.reporting.summary import closing, printable, worst
+from mlx_assay.conformance.reporting.summary import closing, worst
 from mlx_assay.conformance.target import named
 from mlx_assay.conformance.verdict import EXIT_USAGE
 
@@ -121,7 +122,7 @@ def run_conformance(
             stderr=subprocess.STDOUT,
             check=False,
         )
-        said = printable(done.stdout.decode("utf-8", "replace")[-SAID:]).strip()
+        said = passage(done.stdout.decode("utf-8", "replace")[-SAID:]).strip()
         if done.returncode == EXIT_USAGE:
             raise ValueError(f"Expected what mlx-assay run can do but got:\n{said}")
         result = _result(path, before, done.returncode, None if report is None else path, said)

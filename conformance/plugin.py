@@ -15,6 +15,7 @@ import pytest
 from mlx_assay.conformance.crew import Crew, enlist
 from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
 from mlx_assay.conformance.options import KEYS, Options, distribution, output
+from mlx_assay.conformance.quotation import passage
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.checking.fixture import Guard, HostMetal
@@ -74,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 output(options.report)
             distribution(config.getoption("dist", "no"))
         except ValueError as error:
-            raise pytest.UsageError(f"mlx-assay: {error}") from None
+            raise pytest.UsageError(f"mlx-assay: {passage(str(error))}") from None
         _require_executor(options)
         _require_profile(options)
     _check_ignored(config)
@@ -103,11 +104,11 @@ def _require_executor(options: Options) -> None:
         (checkable_executor if options.checked else checked_executor)(options.executor)
     except Refusal as refusal:
         if refusal.code != EXIT_INCOMPLETE:
-            raise pytest.UsageError(f"mlx-assay: {refusal}") from None
+            raise pytest.UsageError(f"mlx-assay: {passage(str(refusal))}") from None
         if options.report is not None:
             # No report of an earlier run may stand for this one.
             Session(options).finish()
-        pytest.exit(f"mlx-assay: incomplete, nothing was judged: {refusal}", refusal.code)
+        pytest.exit(f"mlx-assay: incomplete, nothing was judged: {passage(str(refusal))}", refusal.code)
 
 
 def _require_profile(options: Options) -> None:
@@ -119,7 +120,7 @@ def _require_profile(options: Options) -> None:
     try:
         checked_profile(options.profile, options.executor)
     except Refusal as refusal:
-        raise pytest.UsageError(f"mlx-assay: {refusal}") from None
+        raise pytest.UsageError(f"mlx-assay: {passage(str(refusal))}") from None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

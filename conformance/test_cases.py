@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mlx_assay.conformance import worker
+from mlx_assay.conformance.quotation import passage
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.process.implementation import Implementation
@@ -27,4 +28,4 @@ def test_mlx_assay(case: Case, implementation: Implementation, request: pytest.F
     """Judges one case; the record travels as a property of the item."""
     record = worker.judged(case, implementation, request)
     if not record.conforms:
-        pytest.fail(record.message or f"{record.id}: {record.verdict}", pytrace=False)
+        pytest.fail(passage(record.message or f"{record.id}: {record.verdict}"), pytrace=False)

@@ -164,7 +164,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "interrupts": (Fault(ARGMAX, ERROR, PLAIN, "raised KeyboardInterrupt"),),
     "recurses": (Fault(ARGMAX, ERROR, ("shape/rows",), "raised RecursionError"),),
     "takes_all_memory": (Fault(ARGMAX, ERROR, ("shape/rows",), "MemoryError"),),
-    "exits_at_once": (Fault(ARGMAX, CRASHED, ("shape/rows",), "exit code 0; it printed last:\nleaving in good order"),),
+    "exits_at_once": (
+        Fault(ARGMAX, CRASHED, ("shape/rows",), "exit code 0; it printed last:\n  | leaving in good order"),
+    ),
     "aborts": (Fault(ARGMAX, CRASHED, ("shape/rows",), "killed by SIGABRT"),),
     "segfaults": (Fault(ARGMAX, CRASHED, ("shape/rows",), "killed by SIGSEGV"),),
     "kills_itself": (Fault(ARGMAX, CRASHED, ("shape/rows",), "killed by SIGKILL"),),

@@ -13,10 +13,11 @@ import pytest
 
 from mlx_assay.conformance import session as sessions
 from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.quotation import passage, printable
 from mlx_assay.conformance.record import Difference, Place, Record, replay_command
 from mlx_assay.conformance.reporting import report as reports
 from mlx_assay.conformance.reporting.report import OracleState, Report, Totals, decode, encode, outcome, schema, write
-from mlx_assay.conformance.reporting.summary import closing, printable, worst
+from mlx_assay.conformance.reporting.summary import closing, worst
 from mlx_assay.conformance.session import Session, Worker
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict
 
@@ -224,7 +225,27 @@ def test_the_worst_come_first() -> None:
 
 
 def test_text_from_outside_does_not_steer_a_terminal() -> None:
-    assert printable("a\x1b[31mb\r\nc\x07") == "a\\x1b[31mb\\x0d\nc\\x07"
+    assert printable("a\x1b[31mb\r\nc\x07") == "a\\x1b[31mb\\x0d\\x0ac\\x07"
+
+
+@pytest.mark.parametrize(
+    ("came", "due"),
+    [
+        ("::error::x", "\\x3a:error::x"),
+        ("  ::add-mask::x", "  \\x3a:add-mask::x"),
+        ("a ##[error]x", "a \\x23#[error]x"),
+        ("metal::max ##", "metal::max ##"),
+    ],
+)
+def test_no_line_commands_a_runner(came: str, due: str) -> None:
+    assert printable(came) == due
+
+
+def test_every_line_after_the_first_is_indented_or_marked() -> None:
+    text = "x\nconforms in 0.3 s\n::stop-commands::zz\n  executor host\n"
+    assert passage(text).split("\n") == [
+        *("x", "  | conforms in 0.3 s", "  | \\x3a:stop-commands::zz", "  executor host", "  | ")
+    ]
 
 
 def test_the_last_lines_steer_no_terminal() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from mlx_assay.conformance.adapters.protocol import LINE_LIMIT
-from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process.descendants import kill_all
+from mlx_assay.conformance.quotation import legible
 
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Variables that a program gets beside those of its own folder: what finds runtimes and caches, and no secrets."""

@@ -11,7 +11,7 @@ import msgspec
 from mlx_assay.conformance.adapters.channel import Broken
 from mlx_assay.conformance.adapters.conversation import Arguments, Conversation, Heard
 from mlx_assay.conformance.adapters.protocol import Started
-from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.quotation import legible
 
 SCHEMA: Literal["urn:mlx-assay:adapter-check:1"] = "urn:mlx-assay:adapter-check:1"
 WHAT_LIMIT = 2000

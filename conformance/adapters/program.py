@@ -15,8 +15,8 @@ from mlx_assay.conformance.adapters import plan, protocol
 from mlx_assay.conformance.adapters.answer import answer, output
 from mlx_assay.conformance.adapters.channel import Broken, Channel, shown
 from mlx_assay.conformance.adapters.folder import Folder, NoOutput
-from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process.protocol import Ended, Raised
+from mlx_assay.conformance.quotation import legible, phrase
 from mlx_assay.fixtures import codec
 from mlx_assay.fixtures.tensor import DTYPES
 
@@ -78,7 +78,7 @@ class Program:
         said = {"name": told.name, "version": told.version, "runtime": told.runtime, "device": told.device}
         if told.mlx is not msgspec.UNSET:
             said["mlx"] = told.mlx
-        return {key: legible(text, 200) for key, text in said.items()} | {"protocol": str(told.protocol)}
+        return {key: phrase(text, 200) for key, text in said.items()} | {"protocol": str(told.protocol)}
 
     def allow(self, capacity: int) -> None:
         """Bounds the output of the next call, in bytes of its data."""

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlx_assay.conformance.checking.report import Access, CheckReport, Diagnostic, Kernel, Location, Sensitivity
-from mlx_assay.conformance.reporting.summary import printable
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.impl.executors.checker.finding import Severity
 
 MOST_SHOWN = 20

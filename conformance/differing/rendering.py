@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlx_assay.conformance.differing.document import KINDS, Change, Difference, Kind, Setting, Side
-from mlx_assay.conformance.reporting.summary import printable
+from mlx_assay.conformance.quotation import printable
 
 HEADS: dict[Kind, str] = {
     "newly-failing": "newly failing",
@@ -155,7 +155,7 @@ def _row(change: Change) -> str:
 
 def _flat(text: str) -> str:
     """One line that steers no terminal, cut."""
-    line = printable(text.replace("\n", " "))
+    line = printable(text)
     return line if len(line) <= _LIMIT else f"{line[: _LIMIT - 3]}..."
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mlx_assay.conformance.gating.decision import Decision, GroupRow
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.verdict import Verdict
 
 LEGS = ("leg", "counts", "device class", "executor", "cases", "failing", "waived", "smoke", "verdict")
@@ -66,7 +67,7 @@ def show(decision: Decision, console: Console) -> None:
         if rows:
             _table(columns, rows, console)
     for line in (*_waivers(decision), *map(str, decision.reasons), closing(decision)):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(printable(line)), soft_wrap=True)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
@@ -75,7 +76,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Conso
         right = name in ("cases", "failing", "waived", "smoke")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console.print(table)
     console.print()
 

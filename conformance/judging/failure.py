@@ -70,13 +70,3 @@ def context_line(policy: str, oracle: str, executor: str, replay: str) -> str:
     """The second line: policy, oracle, executor and the command that runs the case again."""
     parts = [f"policy {policy}" if policy else "", f"oracle {oracle}" if oracle else "", f"executor {executor}"]
     return "  " + " · ".join([*filter(None, parts), replay])
-
-
-def legible(text: str, limit: int) -> str:
-    """The first characters of a text that something untrusted wrote, none of which steers a terminal."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:limit])
-
-
-def indented(text: str) -> str:
-    """Rows of a text under its first one."""
-    return "\n".join(["    " + row if number else row for number, row in enumerate(text.splitlines())])

@@ -14,7 +14,7 @@ from mlx_assay.conformance.contract import Arguments, Contract, Reference, seen
 from mlx_assay.conformance.diagnosis.evidence import Evidence
 from mlx_assay.conformance.diagnosis.exhibit import Exhibit
 from mlx_assay.conformance.judging.compare import Comparison, compare
-from mlx_assay.conformance.judging.failure import difference_line, extents, indented
+from mlx_assay.conformance.judging.failure import difference_line, extents
 from mlx_assay.conformance.judging.panel import Expected, Panel
 from mlx_assay.conformance.process.exchange import POISONS, Outcome
 from mlx_assay.conformance.record import Difference
@@ -67,7 +67,7 @@ class Judged:
     def finding(self, outcome: Outcome, round_: int = 0) -> Finding:
         """Judges one call; an input that was changed, or a kernel at fault, outweighs a right answer."""
         if outcome.found:
-            return self._error(f"the checker: {indented(outcome.found)}")
+            return self._error(f"the checker: {outcome.found}")
         finding = self._result(outcome, round_)
         if outcome.changed and finding.verdict.on_ladder:
             names = ", ".join(self.contract.parameters[position] for position in outcome.changed)
@@ -121,7 +121,7 @@ class Judged:
         what = f"raised {raised.type}{disguised}: " if raised.type else ""
         text = f"{what}{raised.message}, expected {expected}"
         if raised.traceback:
-            text += "\n    " + indented("\n".join(raised.traceback.rstrip().splitlines()[-8:]))
+            text += "\n" + "\n".join(raised.traceback.rstrip().splitlines()[-8:])
         verdict = Verdict.UNSUPPORTED if "NotImplementedError" in raised.bases else Verdict.ERROR
         return Finding(verdict, text, self.subcase)
 

@@ -23,6 +23,7 @@ from mlx_assay.conformance.judging.relaxation import FLUSHING
 from mlx_assay.conformance.process.child import Death
 from mlx_assay.conformance.process.exchange import Outcome, Run
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.quotation import quoted
 from mlx_assay.conformance.record import Record, replay_command
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Case, Subcase
@@ -210,7 +211,7 @@ def _diagnosed(record: Record, evidence: Evidence) -> Record:
     """With the pattern of its difference, and a line of text before the last."""
     assert record.difference is not None
     found = pattern(evidence)
-    *lines, context = record.message.splitlines()
+    *lines, context = record.message.split("\n")
     message = "\n".join([*lines, *filter(None, [told(found)]), context])
     difference = msgspec.structs.replace(record.difference, pattern=found)
     return msgspec.structs.replace(record, difference=difference, message=message)
@@ -251,7 +252,7 @@ def _record(
         head = title(case, telling.subcase) if telling.subcase else f"{case.operation}[{case.dtype}]"
         separator = "" if telling.difference else ": "
         context = context_line(telling.policy, telling.oracle, executor, replay)
-        message = f"{head}{separator}{telling.message}\n{context}"
+        message = f"{head}{separator}{quoted(telling.message)}\n{context}"
     return Record(
         id=case.id,
         operation=case.operation,

@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process import arena
 from mlx_assay.conformance.process.child import Child
 from mlx_assay.conformance.process.protocol import (
@@ -24,6 +23,7 @@ from mlx_assay.conformance.process.protocol import (
     Returned,
     TensorArgument,
 )
+from mlx_assay.conformance.quotation import legible, phrase
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
 
@@ -148,7 +148,7 @@ class Run:
         if len(reply.shape) > LARGEST_RANK:
             raise self.child.foul(f"an output of {len(reply.shape)} axes")
         array = self._array(reply, call) if reply.written else None
-        kind, dtype = legible(reply.type, NAME_LIMIT), legible(reply.dtype, NAME_LIMIT)
+        kind, dtype = phrase(reply.type, NAME_LIMIT), phrase(reply.dtype, NAME_LIMIT)
         self.outcomes.append(Outcome(None, kind, dtype, tuple(reply.shape), array, changed, "", reply.launches))
 
     def _array(self, reply: Returned, call: Call) -> np.ndarray | None:
@@ -186,7 +186,7 @@ def _bounded(raised: Raised) -> Raised:
     return Raised(
         call=raised.call,
         bases=raised.bases,
-        type=legible(raised.type, NAME_LIMIT),
+        type=phrase(raised.type, NAME_LIMIT),
         message=legible(raised.message, TEXT_LIMIT),
         traceback=legible(raised.traceback, TEXT_LIMIT),
     )

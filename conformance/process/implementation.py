@@ -11,12 +11,12 @@ from typing import Any
 
 from mlx_assay.conformance.adapters.target import NoTarget, Target, target
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.judging.failure import legible
 from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.exchange import POISONS, Arguments, Run
 from mlx_assay.conformance.process.exchange import Outcome as Outcome
 from mlx_assay.conformance.process.protocol import ProgramStart, Ready, Refused, Start
 from mlx_assay.conformance.process.seal import preload, seal
+from mlx_assay.conformance.quotation import phrase
 from mlx_assay.conformance.verdict import Verdict
 
 TOLD = ("name", "simd_sum", "f32_denormals", "f16_denormals", "contraction")
@@ -212,7 +212,7 @@ class Implementation:
 
 def cleaned(details: dict[str, str]) -> dict[str, str]:
     """What a process says of what it runs, cut and cleaned: it need not come from the server."""
-    return {legible(key, 100): legible(text, 200) for key, text in list(details.items())[:20]}
+    return {phrase(key, 100): phrase(text, 200) for key, text in list(details.items())[:20]}
 
 
 def _denormals(mx: Any) -> str:

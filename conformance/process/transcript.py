@@ -10,7 +10,7 @@ import termios
 import threading
 import time
 
-from mlx_assay.conformance.judging.failure import legible
+from mlx_assay.conformance.quotation import legible
 
 KEPT = 1 << 16
 """Bytes that are kept: the last ones."""

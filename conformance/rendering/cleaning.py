@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.reporting.report import Report
-from mlx_assay.conformance.reporting.summary import printable
 
-PROSE = frozenset({"message", "output", "explanation", "text", "reason", "summary", "rules"})
+PROSE = frozenset({"message", "output", "explanation", "summary", "rules"})
 """Fields whose texts may have several lines; a line break in any other is shown as `\\x0a`."""
 LONGEST = {
     "output": 6000,
@@ -57,8 +57,6 @@ def visible(text: str, limit: int = OTHERWISE, prose: bool = False) -> str:
     rest = len(text) - limit
     if rest > 0:
         text = text[:limit]
-    if not text.isprintable():
-        text = printable(text.replace("\t", "    "))
-        if not prose:
-            text = text.replace("\n", "\\x0a")
+    text = text.replace("\t", "    ")
+    text = "\n".join(map(printable, text.split("\n"))) if prose else printable(text)
     return f"{text}... ({rest} more characters)" if rest > 0 else text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.text import Text
 
+from mlx_assay.conformance.quotation import MARK
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
 from mlx_assay.conformance.rendering.explanation import Explanation
@@ -32,8 +33,16 @@ def text(report: Report) -> str:
 
 def show(report: Report, console: Console) -> None:
     """Prints the report; colours where the console has them."""
-    for line in lines(Overview.of(report)):
+    for line in marked(lines(Overview.of(report))):
         console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def marked(found: Iterable[Text]) -> Iterator[Text]:
+    """Each line by itself; behind a mark what a text of the report holds beyond its first."""
+    for one in found:
+        first, *rest = one.split("\n", allow_blank=True)
+        yield first
+        yield from (Text(f"{INDENT}{MARK}").append_text(line) for line in rest)
 
 
 def lines(overview: Overview) -> Iterator[Text]:
@@ -107,16 +116,21 @@ def case(record: Record, report: Report) -> Iterator[Text]:
         yield from _block("got less want, in ULP:", histogram(told.columns))
     if told.grid:
         yield from _block(f"where; {legend(told.grid)}:", chart(told.grid))
-    yield from _block("", told.trace.split("\n") if told.trace else [])
-    yield from _block("it printed:", record.output.split("\n")[-20:] if record.output else [])
+    yield from _block("", map(_behind_mark, told.trace.split("\n")) if told.trace else [])
+    yield from _block("it printed:", map(_behind_mark, record.output.split("\n")[-20:]) if record.output else [])
     yield Text(f"{INDENT}{record.replay}", "cyan")
 
 
 def _indented(text: str) -> Iterator[Text]:
-    return (Text(f"{INDENT}{line}") for line in text.split("\n"))
+    yield Text(f"{INDENT}{text}")
 
 
-def _block(title: str, rows: list[str]) -> Iterator[Text]:
+def _behind_mark(line: str) -> str:
+    return f"| {line.strip().removeprefix('| ') if line.startswith(MARK) else line}"
+
+
+def _block(title: str, rows: Iterable[str]) -> Iterator[Text]:
+    rows = list(rows)
     if rows and title:
         yield Text(f"{INDENT}{title}")
     yield from (Text(f"{INDENT}  {row}") for row in rows)

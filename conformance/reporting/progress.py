@@ -9,9 +9,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from mlx_assay.conformance.quotation import passage
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
-from mlx_assay.conformance.reporting.summary import printable
 
 TEXTS = 100
 """Failing cases whose text is shown; all of them stand in the report."""
@@ -125,7 +125,7 @@ def failing_text(record: Record, tally: Tally) -> str:
     """What a person reads of a case that does not conform; empty for one that does, and beyond TEXTS."""
     if record.conforms or tally.failing > TEXTS:
         return ""
-    text = printable(record.message or record.id)
+    text = passage(record.message or record.id)
     return f"{record.verdict.value}: {text}" + (
         "\nfurther failing cases: see the report" if tally.failing == TEXTS else ""
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.quotation import passage as passage
+from mlx_assay.conformance.quotation import printable as printable
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.environment import here, packages
 from mlx_assay.conformance.reporting.report import Report
@@ -17,11 +19,12 @@ def header(options: Options) -> list[str]:
     """What is about to be judged, and on what."""
     versions = packages()
     executor, device = here()
-    return [
+    told = (
         f"mlx-assay {versions.get('mlx-assay', '?')}: implementation {options.implementation or 'mlx_assay.impl'}, "
         f"mlx {versions.get('mlx', 'missing')}, device {device}, executor {options.executor or executor}, "
         f"tier {options.tier}, seed {options.seed}, policy contract"
-    ]
+    )
+    return [printable(told)]
 
 
 def closing(report: Report, path: Path | None) -> list[str]:
@@ -84,7 +87,7 @@ def incomplete(report: Report) -> list[str]:
 
 def worst(report: Report) -> list[str]:
     """The cases to look at first, a line each: what could not be compared, then the largest differences."""
-    return [f"{record.verdict.value}: {printable(record.message or record.id)}" for record in failing(report)[:WORST]]
+    return [f"{record.verdict.value}: {passage(record.message or record.id)}" for record in failing(report)[:WORST]]
 
 
 def failing(report: Report) -> list[Record]:
@@ -99,12 +102,3 @@ def _size(record: Record) -> float:
     if difference is None:
         return 0.0
     return float("inf") if difference.worst_ulp is None else float(difference.worst_ulp)
-
-
-def printable(text: str) -> str:
-    """The text without control characters: what an implementation says must not steer a terminal."""
-    return "".join(sign if sign.isprintable() or sign == "\n" else _escape(ord(sign)) for sign in text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlx_assay.conformance.reporting.summary import printable
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.sweeping.account import SweepRecord
 from mlx_assay.conformance.sweeping.report import Campaign
 from mlx_assay.conformance.sweeping.sweep import Sweep

@@ -11,8 +11,8 @@ from mlx_assay.conformance.adapters.channel import found, nearby
 from mlx_assay.conformance.adapters.examination import Examination, Examiner
 from mlx_assay.conformance.adapters.target import NoTarget, target
 from mlx_assay.conformance.process.implementation import TOLD, Implementation
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.reporting.report import EXIT_CODES
-from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 Say = Callable[[str], object]

@@ -12,12 +12,12 @@ import numpy as np
 from mlx_assay.conformance.diagnosis.container import read
 from mlx_assay.conformance.diagnosis.pairing import Pair, Pairing, chosen, pair
 from mlx_assay.conformance.options import output, resolved
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
 from mlx_assay.conformance.rendering.encoding import apart, word
 from mlx_assay.conformance.rendering.explanation import Compared, index
 from mlx_assay.conformance.rendering.figure import grid
 from mlx_assay.conformance.rendering.figure import histogram as columns
-from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, Verdict
 

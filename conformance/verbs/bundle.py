@@ -21,9 +21,9 @@ from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.process.seal import digests
+from mlx_assay.conformance.quotation import passage, printable
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES
-from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.selection import replayed
 from mlx_assay.conformance.verbs.refusal import Refusal, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE, INCOMPLETE
@@ -137,7 +137,7 @@ def judge_again(name: str, launching: bool, limit: float, say: Say = print) -> i
         raise Refusal(printable(str(error))) from error
 
     def told(text: str) -> None:
-        say(printable(text))
+        say(passage(text))
 
     for line in portrait(bundle):
         told(line)

@@ -15,7 +15,7 @@ from mlx_assay.conformance.checking.report import Asked, CheckReport, encode
 from mlx_assay.conformance.checking.target import NoTarget, Script, target
 from mlx_assay.conformance.commands.checking import STANDARD_OUTPUT
 from mlx_assay.conformance.options import output, resolved
-from mlx_assay.conformance.reporting.summary import printable
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.verbs.interruption import postponed
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_profile
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mlx_assay.conformance.adapters import target
-from mlx_assay.conformance.reporting.summary import printable
+from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.selection import select
 from mlx_assay.conformance.verbs.refusal import refusing
 from mlx_assay.fixtures.kind import Tier, kind_of

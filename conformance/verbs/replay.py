@@ -13,9 +13,9 @@ from mlx_assay.conformance.judging.compare import compare, hex_bits
 from mlx_assay.conformance.judging.judge import applicable, judge
 from mlx_assay.conformance.process.child import Death
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError, Outcome
+from mlx_assay.conformance.quotation import passage, printable
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import EXIT_CODES, outcome
-from mlx_assay.conformance.reporting.summary import printable
 from mlx_assay.conformance.selection import replayed
 from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
 from mlx_assay.fixtures.case import Case, Subcase
@@ -23,6 +23,7 @@ from mlx_assay.fixtures.kind import kind_of
 from mlx_assay.fixtures.tensor import Tensor
 from mlx_assay.impl.executors import fidelity
 
+INDENT = "  "
 SHOWN = 8
 """Elements of an input whose encodings are shown."""
 
@@ -84,7 +85,7 @@ def _replayed(text: str, implementation: Implementation, say: Say) -> int:
     for place, subcase in enumerate(subcases):
         _tell_subcase(contract, subcase, outcomes[place : place + 1], machine, say)
     if record.message:
-        say(printable(record.message))
+        say(passage(record.message))
     if record.missing:
         say(f"missing oracles: {', '.join(record.missing)}")
     say(f"{record.verdict.value}: {'conforms' if record.conforms else 'does not conform'}")
@@ -132,7 +133,7 @@ def _tell_subcase(contract: Contract, subcase: Subcase, outcomes: list[Outcome],
         return
     got = outcomes[0]
     if got.raised:
-        say(f"  raised {printable(got.raised.type)}: {printable(got.raised.message)}")
+        say(f"  raised {printable(got.raised.type)}: {passage(got.raised.message, INDENT)}")
     elif got.array is None:
         say(f"  returned {printable(got.type or got.dtype)} of shape {list(got.shape)}")
     else:
