@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -16,6 +15,8 @@ from runner import ROOT, Runner, evaluated, filled
 from standin import Stage, parsed
 
 from mlx_assay.conformance.gating.policy import Policy
+from mlx_assay.conformance.gating.reading import load
+from mlx_assay.conformance.selection import select
 
 ACTION = ROOT / "ci" / "action"
 ASSAY = """case "$1" in
@@ -90,23 +91,26 @@ def test_a_night_runs_every_shard_of_one_seed() -> None:
     assert [one["shard"] for one in given] == [f"{index}/8" for index in range(1, 9)]
 
 
-def test_a_release_runs_the_legs_that_it_names(tmp_path: Path) -> None:
-    text = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "release-gate.md").read_text(), re.DOTALL)
-    assert text
-    (job,) = yaml.safe_load(text[1]).values()
+def test_a_release_runs_the_legs_of_the_policy_beside_it(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "release-gate.md").read_text()
+    workflow_text, policy_text = (text.split(f"```{language}\n")[1].split("```")[0] for language in ("yaml", "toml"))
+    (tmp_path / "gate.toml").write_text(policy_text)
+    policy = load(str(tmp_path / "gate.toml")).policy
+    given = yaml.safe_load(workflow_text)["jobs"]["conformance"]["with"]
     declared = yaml.safe_load((ROOT / ".github" / "workflows" / "gate.yml").read_text())[True]["workflow_call"][
         "inputs"
     ]
-    inputs = {name: told.get("default", "") for name, told in declared.items()} | job["with"]
-    host, metal = legs("gate", inputs)
-    for name, given in (("host", host), ("m4", metal)):
+    inputs = {name: told.get("default", "") for name, told in declared.items()} | given
+    assert [leg["name"] for leg in json.loads(inputs["legs"])] == list(policy.legs)
+    for (name, held), chosen in zip(policy.legs.items(), legs("gate", inputs), strict=True):
         (tmp_path / name).mkdir()
-        leg = asked(given, tmp_path / name)
-        assert (leg["leg"], leg["tier"], leg["n"], leg["seed"]) == (name, "quick", 1, 0)
-        assert leg["executor"] == ("host" if name == "host" else "metal")
-        assert leg["canary"] == ("*" if name == "host" else "g16")
-        assert leg["implementation"] == "my_package.kernels"
+        leg = asked(chosen, tmp_path / name)
+        assert (leg["leg"], leg["tier"], leg["n"], leg["seed"]) == (name, held.tier, 1, held.seed)
+        assert (leg["executor"], leg["queries"]) == (held.executor, held.queries)
+        assert [leg["canary"]] == held.device_class
+        assert leg["implementation"] == held.implementation == "my_package.kernels"
         assert not leg["checked"]
+        assert held.cases <= len(select(held.queries).cases)
 
 
 @pytest.mark.parametrize(

@@ -169,49 +169,73 @@ def test_inputs_are_declared_and_used(path: Path) -> None:
     assert all(told["description"].endswith(".") for told in declared.values())
 
 
-def released() -> dict[str, Any]:
-    """The job that the docs show to a package that gates its release."""
+def samples() -> list[dict[Any, Any]]:
+    """The workflows that the docs show to a package that gates its release: by the workflow, and by the actions."""
     text = (ROOT / "docs" / "release-gate.md").read_text()
-    found = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert found
-    loaded = yaml.safe_load(found[1])
-    assert isinstance(loaded, dict)
-    return loaded
+    return [yaml.safe_load(found) for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def released() -> dict[str, Any]:
+    """The job there that calls the workflow."""
+    job = samples()[0]["jobs"]["conformance"]
+    assert isinstance(job, dict)
+    return job
 
 
 def test_the_docs_name_every_key_of_a_leg() -> None:
     read_there = set(re.findall(r"matrix\.leg\.([a-z-]+)", (ROOT / ".github" / "workflows" / "gate.yml").read_text()))
-    table = (ROOT / "docs" / "release-gate.md").read_text().split("| a leg's key |")[1].split("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
-    assert {key for row in rows for key in re.findall(r"`([a-z-]+)`", row)} == read_there
-    (job,) = released().values()
-    legs = json.loads(job["with"]["legs"])
+    assert keys("| a leg's key |") == read_there
+    legs = json.loads(released()["with"]["legs"])
     assert len(legs) == 2
     assert all(set(leg) <= read_there and {"name", "runner"} <= set(leg) for leg in legs)
-    assert "matrix.leg.name" in (ROOT / ".github" / "workflows" / "gate.yml").read_text()
 
 
-def test_the_job_of_the_docs_calls_the_workflow_rightly(tmp_path: Path) -> None:
-    (job,) = released().values()
-    assert job.pop("needs") == "build"
-    job["uses"] = job["uses"].replace("OWNER/mlx-assay/", "./").removesuffix("@COMMIT")
-    caller = {"name": "Release", "on": {"push": {"tags": ["v*"]}}, "permissions": {}, "jobs": {"conformance": job}}
+def test_the_docs_name_every_input_of_the_workflow() -> None:
+    declared = read(ROOT / ".github" / "workflows" / "gate.yml")[True]["workflow_call"]["inputs"]
+    assert keys("| input |") == set(declared)
+
+
+def keys(head: str) -> set[str]:
+    """What the first column of a table names."""
+    table = (ROOT / "docs" / "release-gate.md").read_text().split(head)[1].split("\n\n")[0]
+    return {key for line in table.splitlines()[2:] for key in re.findall(r"`([a-z-]+)`", line.split("|")[1])}
+
+
+def test_the_workflow_of_the_docs_calls_ours_rightly(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "release-gate.md").read_text().split("```yaml\n")[1].split("```")[0]
+    own = text.replace("OWNER/mlx-assay/", "./").replace("gate.yml@COMMIT", "gate.yml")
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     shutil.copy(ROOT / ".github" / "workflows" / "gate.yml", folder)
     for wrong in ("", "polisy"):
-        if wrong:
-            job["with"][wrong] = job["with"].pop("policy")
-        (folder / "release.yml").write_text(yaml.safe_dump(caller, sort_keys=False))
+        (folder / "release.yml").write_text(own.replace("      policy:", f"      {wrong or 'policy'}:"))
         done = subprocess.run([str(TOOLS / "actionlint")], cwd=tmp_path, capture_output=True, text=True)
         assert (done.returncode == 0) is (not wrong), done.stdout + done.stderr
-    needed = {
-        f"{scope}: {access}"
-        for part in read(folder / "gate.yml")["jobs"].values()
-        for scope, access in part["permissions"].items()
-    }
-    assert {f"{scope}: {access}" for scope, access in job["permissions"].items()} == needed
+    (folder / "release.yml").write_text(text.replace("OWNER", "example").replace("COMMIT", "c" * 40))
+    command = [str(TOOLS / "zizmor"), "--quiet", "--offline", str(folder / "release.yml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    called = read(folder / "gate.yml")["jobs"].values()
+    needed = {f"{scope}: {access}" for part in called for scope, access in part["permissions"].items()}
+    assert {f"{scope}: {access}" for scope, access in released()["permissions"].items()} == needed
+    assert samples()[0]["jobs"]["publish"]["needs"] == "conformance"
+
+
+def test_the_samples_of_the_docs_use_our_actions_as_they_are() -> None:
+    pinned = set(PIN.findall("\n".join(path.read_text() for path in (*WORKFLOWS, *ACTIONS))))
+    text = (ROOT / "docs" / "release-gate.md").read_text()
+    used = [line for line in text.splitlines() if "uses: actions/" in line]
+    assert len(used) > 5
+    assert {found for line in used for found in PIN.findall(line)} <= pinned
+    assert all(PIN.search(line) for line in used)
+    own = [step for job in samples()[1]["jobs"].values() for step in job["steps"] if step["uses"].startswith("OWNER")]
+    assert len(own) == 2
+    for step in own:
+        folder = step["uses"].removeprefix("OWNER/mlx-assay/").removesuffix("@COMMIT")
+        inputs = read(ROOT / folder / "action.yml")["inputs"]
+        assert set(step["with"]) <= set(inputs)
+        assert {name for name, told in inputs.items() if told.get("required")} <= set(step["with"])
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
