@@ -127,7 +127,9 @@ class Examiner:
         if difference is None:
             return Examined(finding.verdict, message=finding.message, relaxations=finding.relaxations)
         told = tuple(self.sweep.told(subcase, tuple(place.index)) for place in difference.places)
-        found = (finding.verdict, difference.count, 0, tuple(difference.places), told, finding.message)
+        why = f"{difference.explanation}; " if difference.explanation else ""
+        message = f"the first of these: {why}{difference.policy} of {difference.oracle} was needed"
+        found = (finding.verdict, difference.count, 0, tuple(difference.places), told, message)
         return Examined(*found, difference.worst_ulp, finding.relaxations)
 
     def _by_sieve(self, subcase: Subcase, outcome: Outcome, only: int | None) -> Examined:
