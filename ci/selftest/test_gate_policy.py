@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,23 @@ EDITS: dict[str, tuple[str, str, str]] = {
     ),
     "a package's version that is none": ('"==0.32.*"', '"newest"', "Expected a version"),
     "a package's version that is empty": ('"==0.32.*"', '""', "length >= 1"),
+    "a package that no report tells of": ("[packages]", '[allowed]\ntorhc = "==1"\n[packages]', "Expected a package"),
+    "a package in two spellings": (
+        "[packages]",
+        '[allowed]\nml_dtypes = "==1"\nml-dtypes = "==1"\n[packages]',
+        "in two spellings",
+    ),
+    "a package needed and allowed": ("[packages]", '[allowed]\nMLX = "==1"\n[packages]', "but got mlx in both"),
+    "a package needed and allowed of a leg": (
+        "cases = 20",
+        'cases = 20\nallowed = {mlx = "==1"}',
+        "but got mlx in both",
+    ),
+    "a leg's name with a line's end": ("[legs.host]", '[legs."host\\n"]', "matching regex"),
+    "a digest with a line's end": ("[packages]", '[suite]\nfixtures = "any\\n"\n[packages]', "matching regex"),
+    "a waiver of blanks": ("known since June", "        ", "matching regex"),
+    "a waiver whose issue steers": ("org/issues/1", "org/issues/\\u001b[31m", "matching regex"),
+    "a waiver whose issue ends a line": ("org/issues/1", "org/issues/1\\n", "matching regex"),
     "the suite's version that is none": ("[packages]", '[suite]\nversion = "x"\n[packages]', "Expected a version"),
     "a digest that is none": ("[packages]", '[suite]\nfixtures = "0123"\n[packages]', "matching regex"),
     "a waiver of an unknown operation": (f'query = "{ids()[0]}"', 'query = "argmin/*"', "Expected an operation"),
@@ -129,6 +149,17 @@ def test_a_damaged_policy_is_usage(gate: Gate, content: bytes) -> None:
         (["--json", "/dev/null"], "device, pipe or socket"),
         (["--policy", "absent.toml"], "No such file"),
         (["--polcy", "x"], "unrecognized arguments"),
+        (["--pol", "gate.toml"], "unrecognized arguments"),
+        (["--policy", "gate.toml", "--policy", "gate.toml"], "expected --policy once"),
+        (["--commit", COMMIT, "--commit", COMMIT], "expected --commit once"),
+        (["--artefact", "pipe"], "Expected a regular file"),
+        (["--artefact", "/dev/zero"], "Expected a regular file"),
+        (["--artefact", "/dev/null"], "Expected a regular file"),
+        (["--artefact", "empty"], "the file is empty"),
+        (["--artefact", f"sha256:{hashlib.sha256().hexdigest()}"], "got that of nothing"),
+        (["--artefact", "loop"], "symbolic links"),
+        (["--json", "loop"], "a link that leads nowhere"),
+        (["--json", "-"], "Expected a file but got '-'"),
     ],
 )
 def test_a_command_line_that_cannot_be_meant_is_usage(
@@ -137,9 +168,13 @@ def test_a_command_line_that_cannot_be_meant_is_usage(
     monkeypatch.chdir(gate.folder)
     gate.file("a.json", report())
     gate.file("gate.toml", POLICY)
-    given = ["--policy", "gate.toml", "--commit", COMMIT, "--now", NOW]
-    assert gate.call("gate", "a.json", *given) == EXIT_CONFORMS, gate.text
-    assert gate.call("gate", "a.json", *given, *words) == EXIT_USAGE
+    Path("empty").write_bytes(b"")
+    Path("loop").symlink_to("loop")
+    os.mkfifo("pipe")
+    given = {"--policy": "gate.toml", "--commit": COMMIT, "--now": NOW}
+    assert gate.call("gate", "a.json", *chain(*given.items())) == EXIT_CONFORMS, gate.text
+    kept = {name: value for name, value in given.items() if name not in words}
+    assert gate.call("gate", "a.json", *chain(*kept.items()), *words) == EXIT_USAGE
     assert told in gate.text
     assert (gate.folder / "a.json").exists()
 
@@ -151,3 +186,28 @@ def test_files_of_an_earlier_call_do_not_stand_for_this_one(gate: Gate) -> None:
     assert [name for name in names if (gate.folder / name).exists()] == ["json", "markdown"]
     assert gate(b"{}", policy="", options=[*options, "--artefact", f"sha256:{'0' * 64}"]) == EXIT_USAGE
     assert not any((gate.folder / name).exists() for name in names)
+
+
+@pytest.mark.parametrize("rule", ['Torch = "==1"', 'TORCH = "==1"'])
+def test_a_package_counts_in_any_spelling_of_its_name(gate: Gate, rule: str) -> None:
+    assert gate(report(), policy=POLICY.replace("[packages]", f"[allowed]\n{rule}\n[packages]")) == EXIT_INCOMPLETE
+    assert "expected Torch ==1 but got 2.13.0" in gate.text.replace("TORCH", "Torch")
+    assert gate(report(), policy=POLICY.replace("mlx =", "MLX =")) == EXIT_CONFORMS, gate.text
+
+
+@pytest.mark.parametrize("now", ["9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00+00:00"])
+def test_the_first_and_the_last_moment_close_the_gate(gate: Gate, now: str) -> None:
+    given = ["--policy", gate.file("gate.toml", POLICY), "--commit", COMMIT, "--now", now]
+    assert gate.call("gate", gate.file("a.json", report()), *given) == EXIT_INCOMPLETE
+    assert "it is older than" in gate.text or "it is from the future" in gate.text
+
+
+def test_a_link_to_itself_is_no_report(gate: Gate) -> None:
+    (gate.folder / "loop").symlink_to("loop")
+    loop, sound = str(gate.folder / "loop"), gate.file("a.json", report())
+    assert gate.call("gate", loop, "--policy", gate.file("g.toml", POLICY), "--commit", COMMIT) == EXIT_INCOMPLETE
+    assert gate.call("merge", loop, "--report", str(gate.folder / "out.json")) == EXIT_INCOMPLETE
+    assert gate.call("merge", sound, "--report", loop) == EXIT_USAGE
+    assert gate.call("report", loop) == EXIT_USAGE
+    assert gate.call("report", sound, "--html", loop) == EXIT_USAGE
+    assert "Traceback" not in gate.text

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
-from sound import Gate, document, report
+from sound import Gate, document, replaying, report
 
 from mlx_assay.conformance.gating.policy import Policy
 from mlx_assay.conformance.reporting.report import Implementation, Report
@@ -48,7 +48,7 @@ def leg(name: str, device: str, differs: bool = False) -> Report:
         made.environment, packages=dict(policy("hosted").packages) | {"torch": "2.13.0"}
     )
     implementation = Implementation(name="mlx_assay.impl", operations=made.implementation.operations)
-    return msgspec.structs.replace(made, environment=environment, implementation=implementation)
+    return replaying(msgspec.structs.replace(made, environment=environment, implementation=implementation))
 
 
 @pytest.fixture

@@ -11,7 +11,16 @@ import msgspec
 import pytest
 from sound import QUERY, Gate, document, ids, report
 
-from mlx_assay.conformance.reporting.report import Implementation, Report, Shard, Source, Suite, decode
+from mlx_assay.conformance.reporting.report import (
+    Executor,
+    Implementation,
+    OracleState,
+    Report,
+    Shard,
+    Source,
+    Suite,
+    decode,
+)
 from mlx_assay.conformance.splitting import whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE, EXIT_USAGE, Verdict
 
@@ -41,7 +50,7 @@ def test_the_whole_run_comes_out(gate: Gate) -> None:
     made = decode((gate.folder / "whole.json").read_bytes())
     assert [record.id for record in made.cases] == NAMES
     assert (made.totals.declared, made.totals.same_bits, made.verdict, made.shard) == (30, 30, "conforms", None)
-    assert made.started == part(1).started
+    assert (made.started, made.seconds) == (part(1).started, 2000.5 + 2 * 60)
     assert made.run not in {part(index).run for index in (1, 2, 3)}
     assert gate(document(made)) == EXIT_CONFORMS, gate.text
 
@@ -52,7 +61,13 @@ def test_a_failing_case_of_one_shard_is_one_of_the_run(gate: Gate) -> None:
     assert (made.verdict, made.totals.crashed) == ("differs", 1)
 
 
+def other_version() -> Implementation:
+    return msgspec.structs.replace(part(2).implementation, details={"version": "2"})
+
+
 ENVIRONMENT = part(2).environment
+CHECKED = Executor(name="host", details={"executor": "host", "checked": "yes"})
+OTHER_ORACLES = ENVIRONMENT.oracles | {"numpy-reference": OracleState("ok", "2")}
 OTHERS = "is a shard of another run: another"
 FOREIGN: dict[str, tuple[list[Report], str]] = {
     "one is missing": ([part(1), part(3)], "missing: shard 2 of 3"),
@@ -70,13 +85,37 @@ FOREIGN: dict[str, tuple[list[Report], str]] = {
         f"{OTHERS} suite",
     ),
     "of other packages": (
-        [part(1), part(2, environment=msgspec.structs.replace(ENVIRONMENT, packages={"mlx": "0.32.2"})), part(3)],
+        [part(1), part(2, environment=msgspec.structs.replace(ENVIRONMENT, packages={"mlx": "0.32.4"})), part(3)],
         f"{OTHERS} set of packages",
     ),
     "of another device": ([part(1), part(2, device="g16"), part(3)], f"{OTHERS} device class, executor"),
     "of another implementation": (
         [part(1), part(2, implementation=Implementation(name="b", operations=["normalized_argmax"])), part(3)],
         f"{OTHERS} implementation",
+    ),
+    "not under the checker": (
+        [part(1, executor=CHECKED), part(2), part(3, executor=CHECKED)],
+        f"{OTHERS} executor's checked",
+    ),
+    "by another compiler": (
+        [
+            part(1),
+            part(2),
+            part(3, executor=Executor(name="host", details={"executor": "host", "compiler_version": "2"})),
+        ],
+        f"{OTHERS} executor's compiler_version",
+    ),
+    "on another Python": (
+        [part(1), part(2, environment=msgspec.structs.replace(ENVIRONMENT, python="CPython 3.11.0")), part(3)],
+        f"{OTHERS} Python",
+    ),
+    "by another oracle": (
+        [part(1), part(2, environment=msgspec.structs.replace(ENVIRONMENT, oracles=OTHER_ORACLES)), part(3)],
+        f"{OTHERS} version of numpy-reference",
+    ),
+    "of an implementation's other version": (
+        [part(1), part(2, implementation=other_version()), part(3)],
+        f"{OTHERS} implementation's version",
     ),
     "a case in two": ([part(1), part(2, [*NAMES[1::3], NAMES[0]]), part(3)], "in two shards: 1 case"),
     "a case in none": ([part(1), part(2, NAMES[4::3]), part(3)], "the shards do not hold the cases"),

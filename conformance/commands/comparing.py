@@ -23,6 +23,7 @@ def add(verbs: Any) -> None:
         "diff",
         "tell what changed between two reports: of two versions of an implementation, of MLX, or two devices",
         EPILOG,
+        strict=True,
     )
     diff.add_argument("old", metavar="OLD", help="a report of `mlx-assay run`")
     diff.add_argument("new", metavar="NEW", help="another, later or of elsewhere")

@@ -27,7 +27,11 @@ Every shard of one run has to be there, once.
 def add(verbs: Any) -> None:
     """Both verbs."""
     gate = verb(
-        verbs, "gate", "hold reports of several legs against a policy, and say whether a release conforms", GATE
+        verbs,
+        "gate",
+        "hold reports of several legs against a policy, and say whether a release conforms",
+        GATE,
+        strict=True,
     )
     gate.add_argument("reports", metavar="REPORT", nargs="+", help="reports of legs, whole or in shards")
     gate.add_argument("--policy", metavar="FILE", required=True, help="what is needed, in TOML")
@@ -45,7 +49,7 @@ def add(verbs: Any) -> None:
     gate.add_argument("--json", metavar="FILE", help="write the decision as JSON")
     gate.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
     gate.set_defaults(call=_gate)
-    merge = verb(verbs, "merge", "put the shards of one run together into one report", MERGE)
+    merge = verb(verbs, "merge", "put the shards of one run together into one report", MERGE, strict=True)
     merge.add_argument("reports", metavar="REPORT", nargs="+", help="reports of runs with --shard")
     merge.add_argument("--report", metavar="FILE", required=True, help="file to write the whole report to")
     merge.set_defaults(call=_merge)

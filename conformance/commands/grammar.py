@@ -16,15 +16,35 @@ QUERY_HELP = """queries:
 """
 
 
-def verb(verbs: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
-    """A verb's parser; `epilog` is what stands under its options, by default an example and the exit codes."""
+class Once(argparse._StoreAction):
+    """An option that stands once: of two, one would hold and nobody be told which."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        given: frozenset[str] = getattr(namespace, "_given", frozenset())
+        if option and self.dest in given:
+            parser.error(f"expected {option} once but it is given again")
+        namespace._given = given | {self.dest}
+        super().__call__(parser, namespace, values, option)
+
+
+def verb(verbs: Any, name: str, summary: str, epilog: str, strict: bool = False) -> argparse.ArgumentParser:
+    """A verb's parser; `epilog` is what stands under its options, by default an example and the exit codes.
+
+    A `strict` one takes each option once, and no beginning of its name for it.
+    """
     made: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog=epilog or f"examples:\n  mlx-assay {name}\n\n{EXITS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=not strict,
     )
+    if strict:
+        for action in (None, "store"):
+            made.register("action", action, Once)
     return made
 
 

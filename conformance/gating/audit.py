@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from mlx_assay.conformance.gating import replaying
+from mlx_assay.conformance.gating.consistency import contradictions
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, some
 from mlx_assay.conformance.gating.suite import Suite
@@ -18,7 +19,6 @@ from mlx_assay.fixtures.case import Case
 
 AGAIN = "run it again"
 EDITED = "take the file as the run wrote it, or run again"
-NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 LONGEST_SECONDS = 10.0**7
 LARGEST_COUNT = 2**63
 UNJUDGED = (Verdict.CRASHED, Verdict.NOT_RUN)
@@ -36,8 +36,8 @@ def audit(report: Report, where: str, suite: Suite) -> list[Reason]:
 
 
 def _of_run(report: Report) -> Iterator[tuple[str, str]]:
-    if not NAME.fullmatch(report.run):
-        yield f"expected a run's name but got {printed(report.run)!r}", "run with a suite that names its runs"
+    for text in contradictions(report):
+        yield text, EDITED
     if not _seconds(report.seconds):
         yield f"expected seconds from 0 to {LONGEST_SECONDS:.0f} but got {report.seconds!r}", EDITED
     if not report.complete:
@@ -81,13 +81,15 @@ def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
         yield f"twice in it: {cases([name for name, count in counts.items() if count > 1])}", EDITED
     operations = set(report.implementation.operations)
     sound = {name for name, oracle in report.environment.oracles.items() if oracle.state == "ok"}
+    written = {replaying.tail(record) for record in report.cases} - {None}
+    tails = {text for text in written if text is not None and replaying.sound(text, report)}
     checks: list[tuple[str, str, Check]] = [
         ("ids that are none", EDITED, lambda record: suite.case(record.id) is None),
         ("of another operation or dtype than the id", EDITED, lambda record: not _of_id(record, suite)),
         ("of an operation that the implementation lacks", EDITED, lambda record: _lacking(record, operations)),
         ("verdict and conformance do not go together", EDITED, _contradicts),
         ("conforming, with what a failure tells", EDITED, _conforms_with_message),
-        ("without a command that replays it", EDITED, lambda record: not _replays(record)),
+        ("without the command that replays it", EDITED, lambda record: replaying.tail(record) not in tails),
         ("numbers that cannot be", EDITED, lambda record: not _numbers(record)),
         ("not run", AGAIN, lambda record: record.verdict is Verdict.NOT_RUN),
         (
@@ -98,7 +100,11 @@ def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
         ("an oracle is missing", "install it: mlx-assay doctor", lambda record: bool(record.missing)),
         ("no sound oracle judged", "mlx-assay doctor", lambda record: _unjudged(record, sound)),
     ]
-    suspects = [record for record in report.cases if not _plain(record, suite.case(record.id), operations, sound)]
+    suspects = [
+        record
+        for record in report.cases
+        if replaying.tail(record) not in tails or not _plain(record, suite.case(record.id), operations, sound)
+    ]
     for what, mend, check in checks:
         if found := [record.id for record in suspects if check(record)]:
             yield f"{what}: {cases(found)}", mend
@@ -113,10 +119,9 @@ def _plain(record: Record, case: Case | None, operations: set[str], sound: set[s
         and case.operation == record.operation
         and case.dtype == record.dtype
         and record.operation in operations
-        and not (record.message or record.difference or record.output or record.tensors or record.missing)
+        and not (_tells(record) or record.missing)
         and record.oracle in record.oracles
         and not _unjudged(record, sound)
-        and _replays(record)
         and _numbers(record)
     )
 
@@ -135,11 +140,13 @@ def _contradicts(record: Record) -> bool:
 
 
 def _conforms_with_message(record: Record) -> bool:
-    return record.conforms and bool(record.message or record.difference or record.output or record.tensors)
+    return record.conforms and _tells(record)
 
 
-def _replays(record: Record) -> bool:
-    return record.replay.startswith(f"mlx-assay replay '{record.id}'")
+def _tells(record: Record) -> bool:
+    """Whether it has what only a failure tells."""
+    kept = record.tensors or record.tensors_sha256
+    return bool(record.message or record.difference or record.output or kept)
 
 
 def _unjudged(record: Record, sound: set[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,13 +20,14 @@ from mlx_assay.conformance.gating.intake import LARGEST, Damaged, Taken, printed
 from mlx_assay.conformance.gating.mutants import noticed
 from mlx_assay.conformance.gating.presence import present
 from mlx_assay.conformance.gating.reading import PolicyFile
-from mlx_assay.conformance.gating.reason import Reason, incomplete
+from mlx_assay.conformance.gating.reason import Reason, incomplete, named
 from mlx_assay.conformance.gating.sharding import merged
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.gating.waiving import Judged, WaiverState, failures, judged, unmet, waive
 from mlx_assay.conformance.reporting.report import EXIT_CODES, Outcome, Report
 from mlx_assay.conformance.reporting.report import Suite as Judging
 
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 SCHEMA: Literal["urn:mlx-assay:gate:1"] = "urn:mlx-assay:gate:1"
 
 
@@ -162,6 +164,9 @@ def _digested(file: str | None) -> Digested | None:
 
 def _one_source(taken: Sequence[Taken]) -> list[Reason]:
     """Legs of one release are of one commit, whichever it is."""
+    if nameless := [one.file for one in taken if not COMMIT.fullmatch(one.report.source.commit)]:
+        text = f"they name no commit, so nothing tells that they are of one: {named(nameless)}"
+        return [incomplete("reports", text, "run every leg in a checkout, or where GITHUB_SHA names the commit")]
     commits = {one.report.source.commit for one in taken}
     if len(commits) < 2:
         return []

@@ -8,12 +8,14 @@ reader passes over.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from mlx_assay.conformance.reporting.report import SCHEMA, Report, decode
 LARGEST = 256 * 2**20
 DEEPEST = 32
 LONGEST_NUMBER = 40
+EMPTY = hashlib.sha256().hexdigest()
 TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
@@ -47,6 +50,27 @@ def take(file: str) -> Taken:
 
 def read(path: Path, largest: int) -> bytes:
     """A regular file's bytes, `largest` at most; never a device or pipe, on which a read may not end."""
+    with _opened(path) as file:
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise Damaged(f"Expected at most {largest} bytes but there are more")
+    if not content or content.isspace():
+        raise Damaged("Expected a document but the file is empty")
+    return content
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a regular file of any size that is not empty, in hex; Damaged for any other."""
+    with _opened(path) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found == EMPTY:
+        raise Damaged("Expected content but the file is empty")
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """A regular file to read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
@@ -55,16 +79,11 @@ def read(path: Path, largest: int) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Damaged("Expected a regular file but got a folder, device, pipe or socket")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(largest + 1)
+            yield file
     except OSError as error:
         raise Damaged(f"Expected a file but it cannot be read ({error.strerror})") from None
     finally:
         os.close(descriptor)
-    if len(content) > largest:
-        raise Damaged(f"Expected at most {largest} bytes but there are more")
-    if not content or content.isspace():
-        raise Damaged("Expected a document but the file is empty")
-    return content
 
 
 def parse(document: bytes) -> Report:
@@ -77,9 +96,11 @@ def parse(document: bytes) -> Report:
         raise Damaged(f"Expected at most {DEEPEST} levels but it is nested deeper") from None
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
         raise Damaged(f"Expected a report, {SCHEMA}, but {printed(error)}") from None
-    tree = strict(document)
-    if unknown := next(_unknown(tree, msgspec.to_builtins(report), "$"), None):
+    tree, known = strict(document), msgspec.to_builtins(report)
+    if unknown := next(_beyond(tree, known, "$"), None):
         raise Damaged(f"Expected no field beyond those of {SCHEMA} but got {printed(unknown)}")
+    if absent := next(_beyond(known, tree, "$"), None):
+        raise Damaged(f"Expected every field of {SCHEMA}, as each run writes it, but {printed(absent)} is not there")
     return report
 
 
@@ -144,14 +165,14 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _unknown(found: Any, known: Any, path: str) -> Iterator[str]:
-    """Paths of fields that a document has and its report has not."""
+def _beyond(found: Any, known: Any, path: str) -> Iterator[str]:
+    """Paths of fields that one document has and the other has not."""
     if isinstance(found, dict) and isinstance(known, dict):
         for key, value in found.items():
             if key not in known:
                 yield f"{path}.{key}"
             else:
-                yield from _unknown(value, known[key], f"{path}.{key}")
+                yield from _beyond(value, known[key], f"{path}.{key}")
     elif isinstance(found, list) and isinstance(known, list):
         for place, (left, right) in enumerate(zip(found, known, strict=True)):
-            yield from _unknown(left, right, f"{path}[{place}]")
+            yield from _beyond(left, right, f"{path}[{place}]")

@@ -13,12 +13,16 @@ from msgspec import Meta
 
 SCHEMA: Literal["urn:mlx-assay:policy:1"] = "urn:mlx-assay:policy:1"
 PARAVIRTUAL = "paravirtual"
+END = r"(?![\s\S])"
+"""The end of a text; `$` would stand before a line's end too."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Hours = Annotated[int, Meta(ge=1, le=24 * 366)]
 Count = Annotated[int, Meta(ge=1, le=10**9)]
-Digest = Annotated[str, Meta(pattern="^(installed|any|[0-9a-f]{64})$")]
-Link = Annotated[str, Meta(pattern=r"^https://[A-Za-z0-9.-]+\.[A-Za-z]+(:[0-9]+)?/[^\s<>\"']+$", max_length=500)]
+Digest = Annotated[str, Meta(pattern="^(installed|any|[0-9a-f]{64})" + END)]
+Link = Annotated[
+    str, Meta(pattern=r"^https://[A-Za-z0-9.-]+\.[A-Za-z]+(:[0-9]+)?/[!#-&(-;=?-~]+" + END, max_length=500)
+]
 Globs = Annotated[list[Text], Meta(min_length=1)]
 Rung = Literal["same-bits", "same-value", "within-ulp", "within-bound"]
 Waivable = Literal[
@@ -79,7 +83,7 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Cases that are known to fail: how, why, where it is told, until which day (UTC), in one leg or all with bits."""
 
     query: Text
-    reason: Annotated[str, Meta(min_length=8, max_length=1000)]
+    reason: Annotated[str, Meta(min_length=8, max_length=1000, pattern=r"\S\s?\S\s?\S\s?\S")]
     issue: Link
     expect: Waivable
     until: date
@@ -103,7 +107,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     schema: Literal["urn:mlx-assay:policy:1"]
     age_hours: Hours
-    legs: Annotated[dict[Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,64}$")], Leg], Meta(min_length=1)]
+    legs: Annotated[dict[Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,64}" + END)], Leg], Meta(min_length=1)]
     commit: bool = True
     dirty: bool = False
     suite: Rules = Rules()

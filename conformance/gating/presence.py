@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from mlx_assay.conformance.gating.intake import printed
@@ -50,7 +51,7 @@ def _when(report: Report, hours: int, now: datetime) -> Iterator[tuple[str, str]
     except (ValueError, OverflowError):
         yield f"expected the time when it started but got {printed(report.started, 60)!r}", "run it again"
         return
-    if ended > now + SKEW:
+    if ended - now > SKEW:
         yield f"it is from the future: it ended {ended.isoformat()} but it is {now.isoformat()}", "set the clocks"
     if age > timedelta(hours=hours):
         yield f"it is older than {hours} hours: it started {started.isoformat()}", "run it again"
@@ -114,14 +115,20 @@ def _asked(report: Report, leg: Leg) -> Iterator[tuple[str, str]]:
 
 
 def _packages(report: Report, needed: Mapping[str, str], allowed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    there = report.environment.packages
+    there = {canonical(name): version for name, version in report.environment.packages.items()}
     for name, rule in {**allowed, **needed}.items():
-        if name not in there:
+        found = there.get(canonical(name))
+        if found is None:
             if name in needed:
                 yield f"package {name} {rule} is needed but it is not there", f"pip install '{name}{pinned(rule)}'"
-        elif not satisfies(there[name], pinned(rule)):
-            got = printed(there[name], 60)
+        elif not satisfies(found, pinned(rule)):
+            got = printed(found, 60)
             yield f"expected {name} {rule} but got {got}", f"pip install '{name}{pinned(rule)}'"
+
+
+def canonical(name: str) -> str:
+    """The one spelling of a distribution's name, by PEP 503."""
+    return str(canonicalize_name(name))
 
 
 def pinned(rule: str) -> str:

@@ -14,6 +14,7 @@ from mlx_assay.conformance.gating.intake import Damaged, printed, read
 from mlx_assay.conformance.gating.policy import PARAVIRTUAL, Leg, Policy
 from mlx_assay.conformance.gating.suite import checked
 from mlx_assay.conformance.query import QueryError
+from mlx_assay.conformance.reporting.environment import PACKAGES
 from mlx_assay.conformance.selection import check_oracles, operations
 
 LARGEST = 2**20
@@ -46,12 +47,13 @@ def load(file: str) -> PolicyFile:
 def _check(policy: Policy) -> None:
     for text in _queries(policy):
         checked(text)
-    _check_rules(policy.packages | policy.allowed)
+    _check_rules(policy.packages, policy.allowed)
     if policy.suite.version != "installed":
         presence.check(policy.suite.version)
     for name, leg in policy.legs.items():
         try:
             _check_leg(leg)
+            _check_rules({**policy.packages, **leg.packages}, {**policy.allowed, **leg.allowed})
         except ValueError as error:
             raise ValueError(f"{error} - at `legs.{name}`") from None
     if not any(leg.required for leg in policy.legs.values()):
@@ -69,7 +71,7 @@ def _queries(policy: Policy) -> Iterator[str]:
 
 
 def _check_leg(leg: Leg) -> None:
-    _check_rules(leg.packages | leg.allowed)
+    _check_rules(leg.packages, leg.allowed)
     check_oracles(leg.without)
     if leg.executor not in EXECUTORS:
         raise ValueError(f"Expected an executor, {', '.join(EXECUTORS)}, but got {leg.executor!r}")
@@ -79,6 +81,16 @@ def _check_leg(leg: Leg) -> None:
         raise ValueError(f"Expected operations, {', '.join(operations())}, but got {', '.join(sorted(unknown))}")
 
 
-def _check_rules(rules: dict[str, str]) -> None:
-    for rule in rules.values():
-        presence.check(rule)
+def _check_rules(needed: dict[str, str], allowed: dict[str, str]) -> None:
+    """ValueError for a rule that is none, and for a package that reports do not tell of, or that has two rules."""
+    known = {presence.canonical(name): name for name in PACKAGES}
+    for rules in (needed, allowed):
+        for name, rule in rules.items():
+            presence.check(rule)
+            if presence.canonical(name) not in known:
+                raise ValueError(f"Expected a package that reports tell of, {', '.join(PACKAGES)}, but got {name!r}")
+        if len({presence.canonical(name) for name in rules}) < len(rules):
+            raise ValueError(f"Expected each package once but one stands in two spellings in {', '.join(rules)}")
+    both = {presence.canonical(name) for name in needed} & {presence.canonical(name) for name in allowed}
+    if both:
+        raise ValueError(f"Expected a package in packages or in allowed but got {min(both)} in both")

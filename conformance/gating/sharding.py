@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -16,6 +17,13 @@ from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Totals, outcome
 from mlx_assay.conformance.splitting import whole
 
+OF_A_MACHINE = frozenset(
+    {"compiler", "cpu", "threads", "device_name", "architecture", "memory_size", "resource_limit"}
+) | {
+    "max_buffer_length",
+    "max_recommended_working_set_size",
+}
+"""Details of an executor that two machines of one device class may have otherwise: places, names and sizes."""
 TOGETHER = "merge the shards of one run, each once"
 
 
@@ -75,9 +83,31 @@ def _foreign(one: Report, other: Report) -> list[str]:
             (other.implementation.name, other.implementation.operations),
         ),
         "executor": (one.executor.name, other.executor.name),
+        **_settings(one, other),
         "selection": (one.selection, other.selection),
     }
     return [name for name, (left, right) in facts.items() if left != right]
+
+
+def _settings(one: Report, other: Report) -> dict[str, tuple[object, object]]:
+    """What bits and verdicts may depend on, of the executor, the implementation and the machine, each by its name."""
+    facts: dict[str, tuple[object, object]] = {
+        "Python": (one.environment.python, other.environment.python),
+        "machine": (one.environment.machine, other.environment.machine),
+        "device": (one.environment.device, other.environment.device),
+        "graph compiler": (bool(one.environment.graph_compiler), bool(other.environment.graph_compiler)),
+    }
+    for title, mine, yours in (
+        ("executor's", one.executor.details, other.executor.details),
+        ("implementation's", one.implementation.details, other.implementation.details),
+    ):
+        for name in sorted((mine.keys() | yours.keys()) - OF_A_MACHINE):
+            facts[f"{title} {printed(name, 60)}"] = (mine.get(name), yours.get(name))
+    for name in one.environment.oracles.keys() & other.environment.oracles.keys():
+        pair = one.environment.oracles[name], other.environment.oracles[name]
+        if all(state.state == "ok" for state in pair):
+            facts[f"version of {printed(name, 60)}"] = (pair[0].version, pair[1].version)
+    return facts
 
 
 def _joined(reports: Sequence[Report], suite: Suite) -> Report:
@@ -85,12 +115,15 @@ def _joined(reports: Sequence[Report], suite: Suite) -> Report:
     declared = sum(report.totals.declared for report in reports)
     complete = all(report.complete for report in reports)
     altered = sorted({name for report in reports for name in report.altered})
+    starts = [datetime.fromisoformat(report.started) for report in reports]
+    started = min(starts)
+    ended = max(start + timedelta(seconds=report.seconds) for start, report in zip(starts, reports, strict=True))
     runs = "\n".join(report.run for report in reports)
     return msgspec.structs.replace(
         reports[0],
         run=hashlib.sha256(runs.encode()).hexdigest()[:32],
-        started=min(report.started for report in reports),
-        seconds=round(sum(report.seconds for report in reports), 3),
+        started=started.isoformat(timespec="seconds"),
+        seconds=round((ended - started).total_seconds(), 3),
         shard=None,
         environment=_environment(reports),
         totals=Totals.of(declared, records),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from rich.console import Console
 
 from mlx_assay.conformance.gating import statement
 from mlx_assay.conformance.gating.decision import Artefact, Decision, decide
-from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.gating.intake import EMPTY, Damaged, digest, printed
 from mlx_assay.conformance.gating.presence import moment
 from mlx_assay.conformance.gating.reading import PolicyError, PolicyFile, load
 from mlx_assay.conformance.gating.rendering import markdown, show
@@ -111,13 +110,13 @@ def _artefact(request: Request) -> Artefact | None:
             raise Refusal("Expected --artefact FILE or sha256:HEX for a statement to be about but got none")
         return None
     if found := DIGEST.fullmatch(given):
+        if found[2] == EMPTY:
+            raise Refusal(f"Expected the digest of what is to be released but got that of nothing, {printed(given)!r}")
         return Artefact(name=found[1] or "", sha256=found[2])
     try:
-        with open(given, "rb") as file:
-            return Artefact(name=printed(Path(given).name), sha256=hashlib.file_digest(file, "sha256").hexdigest())
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Refusal(f"Expected a file or [NAME@]sha256:HEX but got {printed(given)!r}: {reason}") from error
+        return Artefact(name=printed(Path(given).name), sha256=digest(Path(given)))
+    except Damaged as error:
+        raise Refusal(f"Expected a file or [NAME@]sha256:HEX but got {printed(given)!r}: {error}") from error
 
 
 def _policy(request: Request, commit: str) -> PolicyFile:
