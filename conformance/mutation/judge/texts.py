@@ -19,8 +19,8 @@ _GATE = (
     "test_gate_statement.py",
     "test_gate_property.py",
 )
-_NUMBERS = ("test_executor_numbers.py",)
-_LANES = ("test_executor_threads.py", "test_lanes.py", "test_fidelity.py")
+_NUMBERS = ("test_executor_edges.py", "test_executor_numbers.py")
+_LANES = ("test_executor_edges.py", "test_executor_threads.py", "test_lanes.py", "test_fidelity.py")
 
 
 @dataclass(frozen=True)
