@@ -1,4 +1,4 @@
-"""The executor where one bit of its runtime decides: exact ties, rounding just below them, lanes of a quad that turn."""
+"""The executor where one bit of its runtime decides: exact ties, sums just below them, lanes of a quad that turn."""
 
 from __future__ import annotations
 
