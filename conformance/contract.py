@@ -70,7 +70,9 @@ class Contract:
     Two hooks help to say what wrong answers have in common. `marks(arguments)` names places, a bool array of the
     output's shape each, so that it reads "only where ...": `{"a score is NaN": ...}`. `suspects(arguments)` names
     wrong answers, each a function that makes the whole output, so that it reads "as ... would give":
-    `{"the last id on ties": ...}`; what is likelier or simpler stands first.
+    `{"the last id on ties": ...}`; what is likelier or simpler stands first. `broken(arguments)` are the numbers of the
+    rules that these break, by the beginnings of their names, the longest deciding; under "" stands the rule that an
+    output breaks of which nothing is known but that it is another.
     """
 
     operation: str
@@ -86,6 +88,7 @@ class Contract:
     addends: Callable[[Arguments], tuple[np.ndarray, ...]] | None = None
     marks: Callable[[Arguments], Mapping[str, np.ndarray]] | None = None
     suspects: Callable[[Arguments], Mapping[str, Callable[[], np.ndarray]]] | None = None
+    broken: Callable[[Arguments], Mapping[str, int]] | None = None
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

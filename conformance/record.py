@@ -40,11 +40,15 @@ class Map(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One thing that is said of a difference: a kind, a sentence, and how many differing places it accounts for."""
+    """One thing that is said of a difference: a kind, a sentence, and how many differing places it accounts for.
+
+    `rule` is the number of the contract's rule that is broken, where the contract tells.
+    """
 
     kind: str
     text: str
     covers: int
+    rule: str = ""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +68,8 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
 class Difference(msgspec.Struct, frozen=True):
     """What is known of a difference; `worst_ulp` is null where no distance exists (NaN against a number, shapes).
 
-    `policy` is the rung that was needed, `rule` the one of the contract that names it, where one does.
+    `policy` is the rung that was needed, `rule` the number of the
+    contract's rule that is broken: by what the output is known for, else by the oracle, else by the operation.
     """
 
     subcase: str

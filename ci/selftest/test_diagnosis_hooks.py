@@ -30,6 +30,16 @@ RARE = {
     *("interleaved codes read row by row", "weights that are not rounded to bfloat16"),
 }
 """Wrong answers that these few calls do not tell from the right one; test_planted and its twin see most of them."""
+UNMET = {
+    "a score is a denormal",
+    "denormals taken for zero",
+    "the ascending-butterfly order",
+    "rows in reverse",
+    "blocks in reverse",
+    "the two blocks",
+    "interleaved codes",
+}
+"""Beginnings of names that none of these few calls has."""
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -64,6 +74,58 @@ def test_every_wrong_answer_fits_and_is_wrong_somewhere(operation: str) -> None:
                     wrong.add(name)
     assert names
     assert names - wrong <= RARE
+
+
+@pytest.mark.parametrize("operation", sorted(contracts()))
+def test_every_broken_rule_is_one_and_is_known_by_a_name(operation: str) -> None:
+    contract = contracts()[operation]
+    assert contract.broken is not None
+    assert contract.suspects is not None
+    names: set[str] = set()
+    starts: set[str] = set()
+    with np.errstate(all="ignore"):
+        for prepared, _ in calls(contract):
+            names |= {*contract.suspects(prepared), *(contract.marks(prepared) if contract.marks else ())}
+            broken = contract.broken(prepared)
+            starts |= set(broken)
+            assert set(broken.values()) <= {rule.number for rule in contract.rules}
+    assert "" in starts
+    assert {start for start in starts if not any(name.startswith(start) for name in names)} <= UNMET
+
+
+RULES = [
+    ("normalized_argmax", "the last id on ties", "3"),
+    ("normalized_argmax", "scores cut to bfloat16", "2"),
+    ("normalized_argmax", "the first row's normaliser for all", "1"),
+    ("argmax_given", "the first row's normaliser for all", "2"),
+    ("apply_token_bitmask", "bit 31 lost", "1"),
+    ("apply_token_bitmask", "a mask of its own for each row", "4"),
+    ("apply_token_bitmask", "something else", "2"),
+    ("logit_softcap", "+0 for -0", "5"),
+    ("trellis_fold", "the sequential order of a SIMD group's sum", "2"),
+]
+
+
+@pytest.mark.parametrize(("operation", "name", "rule"), RULES)
+def test_the_rule_that_a_wrong_answer_breaks(operation: str, name: str, rule: str) -> None:
+    nothing = np.zeros(1, np.float32)
+    evidence = Evidence(nothing, nothing, np.zeros(1, int), {}, broken=contracts()[operation].broken)
+    assert evidence.rule(name) == rule
+
+
+def test_a_wrong_answer_is_told_with_the_rule_that_it_breaks() -> None:
+    want = np.linspace(1, 2, 64, dtype=np.float32)
+    found = pattern(
+        Evidence(
+            want * -0.3,
+            want,
+            np.arange(64),
+            suspects=lambda _: {"a third of it, turned,": lambda: want * -0.3},
+            broken=lambda _: {"": 1, "a third": 3, "a third of it": 4},
+        )
+    )
+    assert (found.diagnoses[0].kind, found.diagnoses[0].rule) == ("suspect", "4")
+    assert {one.rule for one in found.diagnoses[1:]} <= {""}
 
 
 MARKED = {known.marks: name for name, known in contracts().items() if known.marks and name != "normalized_argmax"}

@@ -84,5 +84,6 @@ CONTRACTS = [
         explain=explain,
         marks=mask_faults.marks,
         suspects=mask_faults.suspects,
+        broken=lambda arguments: mask_faults.BROKEN,
     )
 ]

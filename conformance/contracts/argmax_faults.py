@@ -82,6 +82,24 @@ def _later(values: np.ndarray, size: int) -> np.ndarray:
     return _first(np.where(inside, values, FLOAT32.type(-np.inf)))
 
 
+_BROKEN = {
+    "": 3,
+    "+0 above -0": 3,
+    "denormals taken for zero": 7,
+    "the logits alone": 2,
+    "scores ": 2,
+    "no score is finite": 6,
+    "a score is a denormal": 7,
+}
+_OF_LSE = ("the largest logit as normaliser", "the first row's normaliser", "a logsumexp")
+_OF_NAN = ("NaN that loses", "the first NaN", "the last NaN", "a score is NaN")
+
+
+def broken(arguments: Arguments, lse: int, nan: int) -> Mapping[str, int]:
+    """Rules by what breaks them; `lse` is the one on the normaliser, `nan` that on NaN of the release."""
+    return {**_BROKEN, **dict.fromkeys(_OF_LSE, lse), **dict.fromkeys(_OF_NAN, nan)}
+
+
 def suspects(arguments: Arguments) -> Mapping[str, Make]:
     """Wrong ids by name, uint32 [...] each; those first whose occasion is rare, and left out where it is missing."""
     values, logits = _wide(arguments), arguments["logits"]

@@ -162,6 +162,7 @@ def _contract(operation: str, summary: str) -> Contract:
         explain=explain,
         marks=softcap_faults.marks,
         suspects=softcap_faults.suspects,
+        broken=lambda arguments: softcap_faults.BROKEN,
     )
 
 

@@ -72,6 +72,17 @@ class _Call:
         return np.where(whole, self.added(self.flags), value)
 
 
+BROKEN = {
+    "": 2,
+    **dict.fromkeys(("bits counted", "each word's bytes", "bit 31", "a word with its sign", "the mask inverted"), 1),
+    **dict.fromkeys(("-inf written", "the logit is NaN", "the logit is infinite", "the logit is -0"), 3),
+    "a mask of its own": 4,
+    **dict.fromkeys(("ids past the last word", "the mask has no word"), 5),
+    "the logit is a denormal": 10,
+}
+"""Rules by what breaks them."""
+
+
 def suspects(arguments: Arguments) -> Mapping[str, Make]:
     """Wrong outputs by name, like the logits each."""
     call = _Call(arguments)

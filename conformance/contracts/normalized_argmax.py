@@ -183,6 +183,7 @@ CONTRACTS = [
         explain=explain,
         marks=argmax_faults.marks,
         suspects=argmax_faults.suspects,
+        broken=lambda arguments: argmax_faults.broken(arguments, 1, 4 if nan_rule() == "first" else 5),
     ),
     Contract(
         operation="argmax_given",
@@ -208,5 +209,6 @@ CONTRACTS = [
         explain=explain,
         marks=argmax_faults.marks,
         suspects=argmax_faults.suspects,
+        broken=lambda arguments: argmax_faults.broken(arguments, 2, 4 if nan_rule() == "first" else 5),
     ),
 ]

@@ -74,6 +74,20 @@ class _Call:
         return _rounded(_stock(_rounded(self.x.astype(FLOAT32), dtype), self.cap), self.dtype)
 
 
+BROKEN = {
+    **dict.fromkeys(("the cap as a whole number", "the cap's first"), 1),
+    **dict.fromkeys(
+        ("no rounding", "a result cut", "the softcap applied twice", "a clamp in place", "no product", "no division",
+         "float64", "x rounded"), 2),
+    **dict.fromkeys(("the reciprocal", "tanh by a ratio"), 4),
+    **dict.fromkeys(("+0 for -0", "x is a zero", "the tanh is saturated"), 5),
+    **dict.fromkeys(("a clamped tanh", "x is NaN", "x is infinite"), 6),
+    **dict.fromkeys(("x is a denormal", "x / cap is a denormal"), 9),
+    "": 2,
+}  # fmt: skip
+"""Rules by what breaks them."""
+
+
 def suspects(arguments: Arguments) -> Mapping[str, Make]:
     """Wrong outputs by name, like x each."""
     call = _Call(arguments)

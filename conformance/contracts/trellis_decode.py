@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlx_assay.conformance.contract import EXECUTOR, Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import trellis_faults
+from mlx_assay.conformance.contracts import trellis_broken, trellis_faults
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.trellis_layout import Packed
@@ -112,6 +112,7 @@ CONTRACTS = [
         ),
         explain=explain,
         suspects=trellis_faults.decoded,
+        broken=trellis_broken.decoded,
         expansion=16,
     ),
     Contract(
@@ -131,5 +132,6 @@ CONTRACTS = [
         relaxations=(),
         explain=explain_value,
         suspects=trellis_faults.values,
+        broken=trellis_broken.values,
     ),
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import trellis_faults
+from mlx_assay.conformance.contracts import trellis_broken, trellis_faults
 from mlx_assay.conformance.contracts.trellis_decode import flushes
 from mlx_assay.conformance.contracts.trellis_row import order_of
 from mlx_assay.conformance.verdict import Verdict
@@ -52,6 +52,7 @@ CONTRACTS = [
         ),
         explain=explain,
         suspects=trellis_faults.folded,
+        broken=trellis_broken.folded,
         addends=lambda arguments: (np.ascontiguousarray(arguments["partial"][0].T),),
     ),
 ]  # fmt: skip

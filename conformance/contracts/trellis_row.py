@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlx_assay.conformance.contract import EXECUTOR, Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import trellis_faults
+from mlx_assay.conformance.contracts import trellis_broken, trellis_faults
 from mlx_assay.conformance.contracts.trellis_decode import FLOATS, GEOMETRY, LAYOUT_RULES, flushes, packed
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES
@@ -134,6 +134,7 @@ def _contract(operation: str, summary: str, codes: str, more: tuple[str, ...] = 
         explain=explain,
         expansion=16,
         suspects=trellis_faults.row,
+        broken=trellis_broken.row,
     )
 
 
@@ -160,5 +161,6 @@ CONTRACTS = [
         prepare=_with_sum,
         expansion=16,
         suspects=trellis_faults.row,
+        broken=trellis_broken.factored,
     ),
 ]  # fmt: skip

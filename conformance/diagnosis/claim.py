@@ -91,11 +91,15 @@ VAGUE = frozenset({"one-place", "everywhere", "none", "failed"})
 
 @dataclass(frozen=True)
 class Claim:
-    """A kind of ORDER, a sentence, and for each place that is looked at whether the claim holds there."""
+    """A kind of ORDER, a sentence, and for each place that is looked at whether the claim holds there.
+
+    `rule` is the number of the contract's rule that is broken, where the contract tells.
+    """
 
     kind: str
     text: str
     holds: np.ndarray
+    rule: str = ""
 
     def covers(self, evidence: Evidence) -> int:
         """Differing places for which it accounts: counted, or of a sample the same share, rounded down."""
@@ -114,7 +118,7 @@ class Claim:
         text = self.text if covered == evidence.count else f"{self.text} ({covered} of {evidence.count} places)"
         if looked < evidence.count:
             text += f", by {looked} places of {evidence.count}"
-        return Diagnosis(self.kind, text, covered)
+        return Diagnosis(self.kind, text, covered, self.rule)
 
 
 def everywhere(evidence: Evidence) -> np.ndarray:

@@ -30,7 +30,8 @@ def distinct(values: np.ndarray) -> np.ndarray:
 class Evidence:
     """Two outputs of one dtype and shape, and `at`, the rising flat places that break what was needed.
 
-    `arguments` are the call's, as oracles see them; `marks`, `suspects` and `addends` the contract's hooks. `poison`
+    `arguments` are the call's, as oracles see them; `marks`, `suspects`, `addends` and `broken` the contract's
+    hooks. `poison`
     is the 32-bit pattern that the call found in its output; `other` and `other_poison` are output and pattern of the
     call of the same subcase in the other round. `earlier` are outputs and right answers of calls before
     it, by what they are called, the latest first.
@@ -43,10 +44,20 @@ class Evidence:
     marks: Hook | None = None
     suspects: Hook | None = None
     addends: Callable[[Mapping[str, Any]], tuple[np.ndarray, ...]] | None = None
+    broken: Hook | None = None
     poison: int | None = None
     other: np.ndarray | None = None
     other_poison: int | None = None
     earlier: Sequence[tuple[str, np.ndarray]] = ()
+
+    @cached_property
+    def _rules(self) -> Mapping[str, int]:
+        return self.broken(self.arguments) if self.broken is not None else {}
+
+    def rule(self, name: str = "") -> str:
+        """The number of the rule that something with a name breaks, empty where the contract does not tell."""
+        begun = [start for start in self._rules if name.startswith(start)]
+        return str(self._rules[max(begun, key=len)]) if begun else ""
 
     @property
     def count(self) -> int:

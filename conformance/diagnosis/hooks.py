@@ -35,7 +35,7 @@ def suspects(evidence: Evidence) -> Iterator[Claim]:
             continue
         came, right, wrong = (array.reshape(-1) for array in (evidence.got, evidence.want, made))
         hit = same(came, wrong, evidence.floats)
-        claim = Claim("suspect", f"as {name} would give", here)
+        claim = Claim("suspect", f"as {name} would give", here, evidence.rule(name))
         if hit.all():
             yield claim
             named += 1
@@ -77,4 +77,5 @@ def marks(evidence: Evidence) -> Iterator[Claim]:
         if not inside.all() or part > MOST:
             continue
         if part**evidence.count <= STRANGE or marked <= 2 * evidence.count:
-            yield Claim("only-where", f"only where {name}: {evidence.count} of {marked} such", everywhere(evidence))
+            text = f"only where {name}: {evidence.count} of {marked} such"
+            yield Claim("only-where", text, everywhere(evidence), evidence.rule(name))

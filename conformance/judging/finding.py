@@ -93,9 +93,8 @@ class Judged:
         if comparison.rung is Verdict.SAME_BITS:
             return Finding(Verdict.SAME_BITS, subcase=self.subcase)
         why = "called again with the same input on other memory: unwritten, stale or unstable output"
-        evidence = replace(
-            self._evidence(comparison, second.array, first.array, 1), marks=None, suspects=None, addends=None
-        )
+        whole = self._evidence(comparison, second.array, first.array, 1)
+        evidence = replace(whole, marks=None, suspects=None, addends=None, broken=None)
         return self._difference(comparison, evidence, why, "", "same-bits")
 
     def _result(self, outcome: Outcome, round_: int) -> Finding:
@@ -148,13 +147,20 @@ class Judged:
         why = self._explained(evidence, tuple(comparison.places[0].index))
         reference = expected.reference
         policy = str(reference.conforms)
-        return self._difference(comparison, evidence, why, self.panel.title(reference), policy, self._rule(reference))
+        return self._difference(
+            comparison, evidence, why, self.panel.title(reference), policy, self._rule(reference, evidence)
+        )
 
-    def _rule(self, reference: Reference) -> str:
-        """The number of the contract's rule that a reference names, where it names one."""
+    def _rule(self, reference: Reference, evidence: Evidence) -> str:
+        """The number of the contract's rule that a reference names, else of the one that any other output breaks."""
         named = re.match(r"rule (\d+)\b", reference.rule)
         numbers = {str(rule.number) for rule in self.contract.rules}
-        return named[1] if named and named[1] in numbers else ""
+        if named and named[1] in numbers:
+            return named[1]
+        try:
+            return evidence.rule()
+        except Exception:  # of a contract's own code, which must not end the judge
+            return ""
 
     def _evidence(self, comparison: Comparison, got: np.ndarray, want: np.ndarray, round_: int) -> Evidence:
         call = self.index + round_ * self.count
@@ -167,6 +173,7 @@ class Judged:
             marks=self.contract.marks,
             suspects=self.contract.suspects,
             addends=self.contract.addends,
+            broken=self.contract.broken,
             poison=POISONS[round_],
             other=self.outcomes[other].array if other < len(self.outcomes) else None,
             other_poison=POISONS[1 - round_],

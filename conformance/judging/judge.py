@@ -213,7 +213,9 @@ def _diagnosed(record: Record, evidence: Evidence) -> Record:
     found = pattern(evidence)
     *lines, context = record.message.split("\n")
     message = "\n".join([*lines, *filter(None, [told(found)]), context])
-    difference = msgspec.structs.replace(record.difference, pattern=found)
+    known = [one.rule for one in found.diagnoses[:1] if one.covers == evidence.count]
+    rule = next(filter(None, known), record.difference.rule)
+    difference = msgspec.structs.replace(record.difference, pattern=found, rule=rule)
     return msgspec.structs.replace(record, difference=difference, message=message)
 
 
