@@ -25,7 +25,7 @@ def sound(text: str, report: Report) -> bool:
         words = shlex.split(text)
     except ValueError:
         return False
-    checked = words[-1:] == ["--checked"]
+    checked = len(words) % 2 == 1 and words[-1] == "--checked"
     given = _pairs(words[:-1] if checked else words)
     implementation, executor, profile = (given.get(flag) for flag in FLAGS)
     name = report.implementation.name
