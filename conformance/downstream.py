@@ -99,6 +99,8 @@ def run_conformance(
     """
     __tracebackhide__ = True
     queries = (queries,) if isinstance(queries, str) else tuple(queries)
+    if odd := [query for query in queries if not isinstance(query, str)]:
+        raise TypeError(f"Expected queries as text, such as 'normalized_argmax/*', but got {odd[0]!r}")
     asked = Options(
         queries=queries,
         implementation=named(implementation),

@@ -213,13 +213,15 @@ def test_a_document_is_not_read_however_deep_or_large(tmp_path: Path, monkeypatc
 def test_what_a_bundle_says_does_not_steer_a_terminal(content: bytes, tmp_path: Path) -> None:
     def steer(document: Any, tensors: Any) -> None:
         for key in ("case", "why", "made"):
-            document[key] = "\x1b[2J"
-        first(document)["label"] = "\x1b[2J\x07"
+            document[key] = "\x1b[2J\n::error::x"
+        first(document)["label"] = "\x1b[2J\x07\n::error::x\n ##[error]x"
         document["implementation"]["name"] = "\u202egone"
 
     (tmp_path / "a.bundle").write_bytes(changed(content, steer))
     _, text = told(tmp_path / "a.bundle")
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "error" in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line]
 
 
 @pytest.mark.parametrize(

@@ -214,3 +214,9 @@ def test_importing_the_package_stays_light() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = mlx_assay.conformance.nothing
     assert Conformance is mlx_assay.conformance.Conformance
+
+
+@pytest.mark.parametrize("queries", [b"normalized_argmax", [1]])
+def test_queries_are_texts(queries: object) -> None:
+    with pytest.raises(TypeError, match="Expected queries as text"):
+        run_conformance("kernels", queries)  # type: ignore[arg-type]
