@@ -12,6 +12,7 @@ from mlx_assay.conformance.quotation import MARK
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
 from mlx_assay.conformance.rendering.explanation import Explanation
+from mlx_assay.conformance.rendering.folding import folded, room
 from mlx_assay.conformance.rendering.overview import Overview
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import Verdict
@@ -32,9 +33,11 @@ def text(report: Report) -> str:
 
 
 def show(report: Report, console: Console) -> None:
-    """Prints the report; colours where the console has them."""
+    """Prints the report, folded where a terminal needs it; colours where the console has them."""
+    width = room(console)
     for line in marked(lines(Overview.of(report))):
-        console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
+        for part in folded(line, console, width):
+            console.print(part, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 def marked(found: Iterable[Text]) -> Iterator[Text]:
@@ -90,7 +93,8 @@ def _table(overview: Overview) -> Iterator[Text]:
             f"{cell:<{width}}" if place < 2 else f"{cell:>{width}}"
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        yield Text("  ".join(cells).rstrip(), "bold" if not number else "red" if row[-1] == "no" else "")
+        style = "bold" if not number else "red" if row[-1] == "no" else ""
+        yield Text("  ".join(cells).rstrip(), style, no_wrap=True)
 
 
 def _yes(failing: int) -> str:
@@ -113,12 +117,12 @@ def case(record: Record, report: Report) -> Iterator[Text]:
         yield from _indented(f"{told.size}; subcase {difference.subcase}, oracle {difference.oracle or 'none'}{needed}")
     yield from _block("", places(told.places))
     if told.columns:
-        yield from _block("got less want, in ULP:", histogram(told.columns))
+        yield from _picture("got less want, in ULP:", histogram(told.columns))
     if told.grid:
-        yield from _block(f"where; {legend(told.grid)}:", chart(told.grid))
+        yield from _picture(f"where; {legend(told.grid)}:", chart(told.grid))
     yield from _block("", map(_behind_mark, told.trace.split("\n")) if told.trace else [])
     yield from _block("it printed:", map(_behind_mark, record.output.split("\n")[-20:]) if record.output else [])
-    yield Text(f"{INDENT}{record.replay}", "cyan")
+    yield Text(f"{INDENT}{record.replay}", "cyan", no_wrap=True)
 
 
 def _indented(text: str) -> Iterator[Text]:
@@ -136,5 +140,11 @@ def _block(title: str, rows: Iterable[str]) -> Iterator[Text]:
     yield from (Text(f"{INDENT}  {row}") for row in rows)
 
 
+def _picture(title: str, rows: Iterable[str]) -> Iterator[Text]:
+    """Rows of which each stands beneath the other, and is cut rather than broken."""
+    yield Text(f"{INDENT}{title}")
+    yield from (Text(f"{INDENT}  {row}", no_wrap=True, overflow="crop") for row in rows)
+
+
 def _style(text: str, verdict: Verdict) -> Text:
-    return Text(text, "bold red" if verdict is Verdict.DIFFERS else "bold yellow")
+    return Text(text, "bold red" if verdict is Verdict.DIFFERS else "bold yellow", no_wrap=True)
