@@ -85,11 +85,14 @@ def sweep(request: Request) -> int:
         what = f"the implementation has {', '.join(operations)}" if lacking else f"no sweep has chunks {request.chunks}"
         raise Refusal(f"Nothing to run: {what}; mlx-assay sweep --list shows what there is", EXIT_INCOMPLETE)
     try:
-        with Journal(Path(request.journal).absolute(), known, resume=request.resume) as journal:
-            found = _run(request, accounts, journal, lacking, file)
+        scheduler = _scheduler(request)
+        try:
+            with Journal(Path(request.journal).absolute(), known, resume=request.resume) as journal:
+                return _run(request, accounts, journal, lacking, file, scheduler).exit_code
+        finally:
+            scheduler.close()
     except (JournalError, SchedulerError) as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from error
-    return found.exit_code
 
 
 def _accounts(sweeps: Sequence[Sweep], chunks: tuple[int, int] | None) -> dict[str, Account]:
@@ -103,13 +106,17 @@ def _accounts(sweeps: Sequence[Sweep], chunks: tuple[int, int] | None) -> dict[s
 
 
 def _run(
-    request: Request, accounts: dict[str, Account], journal: Journal, lacking: list[str], file: Path
+    request: Request,
+    accounts: dict[str, Account],
+    journal: Journal,
+    lacking: list[str],
+    file: Path,
+    scheduler: Scheduler,
 ) -> reports.Campaign:
     began, started = time.monotonic(), datetime.now(UTC)
     display = screen(sys.stdout)
     resumed = _resumed(accounts, journal, display)
     asked, judged = (sum(getattr(one, name) for one in accounts.values()) for name in ("asked", "judged"))
-    scheduler = _scheduler(request)
     display.say(f"{len(accounts)} sweeps, {asked:,} inputs, {judged:,} of them judged before; {scheduler.name}")
 
     def told(complete: bool) -> reports.Campaign:
@@ -143,7 +150,6 @@ def _run(
             complete = _conduct(request, accounts, journal, scheduler, display, stop)
     finally:
         display.finished()
-        scheduler.close()
         found = told(complete)
         reports.write(found, file)
         for line in closing(found, file):
