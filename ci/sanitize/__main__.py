@@ -27,6 +27,8 @@ import launches
 HERE = Path(__file__).resolve().parent
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+LIMIT = 100_000
+"""The most reports of one process."""
 PATIENCE, START = 10, 60
 """Seconds in which a kernel has to end, and the process to begin with the first."""
 NEVER = {"hang": "never ends"}
@@ -78,7 +80,7 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
     while left:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
-            command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", "0"]
+            command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", str(LIMIT)]
             command += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
             command += ["--target-processes", "all", sys.executable, str(HERE / "launches.py"), side, *left]
             out, hung = watched(command, Path(folder) / "out")

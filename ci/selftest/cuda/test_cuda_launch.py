@@ -199,7 +199,7 @@ def test_a_case_that_ends_the_gpus_context_is_an_error_and_the_next_one_runs(
 ) -> None:
     (tmp_path / "wandering.py").write_text(
         "import mlx.core as mx\nfrom mlx_assay.impl.executors import metal_kernel\n"
-        'kernel = metal_kernel("wanders", ["a"], ["out"], "out[0] = a[1ul << 40];")\n'
+        'kernel = metal_kernel("wanders", ["a"], ["out"], "out[0] = uint(float(a[1ul << 40]));")\n'
         "def normalized_argmax(logits):\n    return kernel(inputs=[logits], output_shapes=[logits.shape[:-1]], "
         "output_dtypes=[mx.uint32], grid=(1, 1, 1), threadgroup=(1, 1, 1))[0]\n"
     )
