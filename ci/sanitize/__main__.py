@@ -27,6 +27,8 @@ import launches
 HERE = Path(__file__).resolve().parent
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+OPTIONS = {"memcheck": ["--destroy-on-device-error", "kernel"], "racecheck": ["--racecheck-report", "all"]}
+"""One process runs many kernels, faulty ones too; of races the default report showed none here."""
 LIMIT = 100_000
 """The most reports of one process."""
 PATIENCE, START = 10, 60
@@ -81,7 +83,7 @@ def batch(tool: str, side: str, names: list[str]) -> dict[str, dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
             command = [sanitizer(), "--tool", tool, "--log-file", str(log), "--print-limit", str(LIMIT)]
-            command += ["--destroy-on-device-error", "kernel"] if tool == "memcheck" else []
+            command += OPTIONS.get(tool, [])
             command += ["--target-processes", "all", sys.executable, str(HERE / "launches.py"), side, *left]
             out, hung = watched(command, Path(folder) / "out")
             text = log.read_text() if log.exists() else ""

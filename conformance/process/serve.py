@@ -200,7 +200,8 @@ def _answer(index: int, call: Call, request: Request, material: Material, subjec
     except BaseException as error:
         reply = raised(index, error)
     try:
-        if not seen:
+        # Where the GPU is lost, nothing can be read of it any more.
+        if not seen and not device.lost():
             material.inputs_to_arena(call.after)
     except ChangedInput as error:
         return Raised(index, [], "ChangedInput", _str(error), "")

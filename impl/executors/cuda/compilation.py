@@ -41,7 +41,7 @@ class DeviceLibraryMissing(RuntimeError):
 class Program:
     """PTX, its entry's name, and the bytes of threadgroup memory that a threadgroup of it takes.
 
-    No other program has this name, since MLX's CUDA back end knows a module by its name alone.
+    No other program has this name: there are versions of MLX's CUDA back end that keep a module by its name alone.
     """
 
     ptx: bytes
