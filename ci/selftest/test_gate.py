@@ -136,6 +136,31 @@ def test_a_waiver_that_no_longer_says_what_is_fails(gate: Gate, text: str, told:
     assert told in gate.text
 
 
+def test_what_is_about_a_leg_without_a_sound_report_is_not_judged(gate: Gate) -> None:
+    need = '[[needs]]\nquery = "trellis_fold"\nverdict = "same-bits"\n'
+    asked = POLICY + METAL + waiver(FIRST, more='leg = "m4"') + waiver("trellis_fold") + need
+    old = report("m4", device="g16", minutes=60 * 30, verdicts={FIRST: Verdict.DIFFERS})
+    whole_leg = ids()
+    shard = report("m4", device="g16", ids=whole_leg[::2], shard=Shard(index=1, count=2, whole=whole(whole_leg)))
+    for unsound in ([], [old], [shard]):
+        assert gate(report(), *unsound, policy=asked) == EXIT_INCOMPLETE
+        assert "it meets no case" not in gate.text
+        assert "remove it" not in gate.text
+        assert "waiver not judged: trellis_fold" in gate.text
+    assert gate(report(), report("m4", device="g16"), policy=asked) == EXIT_INCOMPLETE
+    assert gate.text.count("it meets no case of any report") == 2
+
+
+def test_a_waiver_is_told_once_and_its_issue_can_be_followed(gate: Gate) -> None:
+    page = str(gate.folder / "out.md")
+    failing = report(verdicts={FIRST: Verdict.DIFFERS})
+    assert gate(failing, policy=POLICY + waiver(FIRST), options=["--markdown", page]) == EXIT_CONFORMS
+    assert "<https://example.org/issues/1>" in Path(page).read_text()
+    assert not [line for line in gate.text.splitlines() if line != line.rstrip()]
+    assert gate(failing, policy=POLICY + waiver(FIRST, until="2026-05-31")) == EXIT_INCOMPLETE
+    assert gate.text.count("https://example.org/issues/1") == gate.text.count("waiver 1") == 1
+
+
 @pytest.mark.parametrize("verdict", [Verdict.NOT_RUN, Verdict.ORACLES_DISAGREE])
 def test_a_waiver_never_covers_what_was_not_judged(gate: Gate, verdict: Verdict) -> None:
     made = report(verdicts={FIRST: verdict})

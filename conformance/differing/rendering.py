@@ -9,6 +9,7 @@ from rich.text import Text
 
 from mlx_assay.conformance.differing.document import KINDS, Change, Difference, Kind, Setting, Side
 from mlx_assay.conformance.quotation import printable
+from mlx_assay.conformance.rendering.prose import prose
 
 HEADS: dict[Kind, str] = {
     "newly-failing": "newly failing",
@@ -116,10 +117,8 @@ def _parts(change: Change) -> str:
 
 def markdown(difference: Difference) -> str:
     """The difference as a Markdown document."""
-    made = [f"# {_escaped(closing(difference))}", ""]
-    made += [
-        f"- {which}: {_escaped(_side(side))}" for which, side in (("old", difference.old), ("new", difference.new))
-    ]
+    made = [f"# {prose(closing(difference))}", ""]
+    made += [f"- {which}: {prose(_side(side))}" for which, side in (("old", difference.old), ("new", difference.new))]
     made.append("")
     for kind in KINDS:
         changes = [change for change in difference.changes if change.kind == kind]
@@ -139,9 +138,9 @@ def markdown(difference: Difference) -> str:
         made += ["## Settings", "", "| field | old | new |", "|---|---|---|"]
         for setting in difference.settings[:ON_PAGE]:
             cells = (setting.field, *("" if each is None else each for each in (setting.old, setting.new)))
-            made.append(f"| {' | '.join(_escaped(_flat(cell)) for cell in cells)} |")
+            made.append(f"| {' | '.join(prose(_flat(cell)) for cell in cells)} |")
         made.append("")
-    made += [f"- not looked at: {_escaped(_flat(note))}" for note in difference.notes]
+    made += [f"- not looked at: {prose(_flat(note))}" for note in difference.notes]
     return "\n".join(made).rstrip() + "\n"
 
 
@@ -150,15 +149,10 @@ def _row(change: Change) -> str:
     if change.new and not change.new.conforms:
         parts += [change.new.message.partition("\n")[0], *change.new.diagnoses[:1]]
     cells = (_flat(change.id), _verdicts(change), _flat("; ".join(filter(None, parts))))
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(prose, cells))} |"
 
 
 def _flat(text: str) -> str:
     """One line that steers no terminal, cut."""
     line = printable(text)
     return line if len(line) <= _LIMIT else f"{line[: _LIMIT - 3]}..."
-
-
-def _escaped(text: str) -> str:
-    """As Markdown shows it, tags and links and mentions included."""
-    return "".join(f"\\{letter}" if letter in r"\`*_|<>[]()#~!&" else letter for letter in text).replace("@", "&#64;")

@@ -117,13 +117,16 @@ def decide(
     reasons += [*strange, *_one_source(taken)]
     legs: list[Judged] = []
     met: set[int] = set()
+    unsound: set[str] = set()
     for name, parts in gathered.items():
         found, told = _leg(name, parts, file, now, commit, suite)
         reasons += told
+        if told or found is None:
+            unsound.add(name)
         if found is not None:
             legs.append(judged(name, policy.legs[name], found, policy, suite, met))
-    states, stale = waive(policy, legs, now.date(), suite)
-    reasons += [*stale, *unmet(policy, met)]
+    states, wrong = waive(policy, legs, now.date(), suite, unsound)
+    reasons += [*wrong, *unmet(policy, met, unsound)]
     reasons += [told for made in legs for told in failures(made)]
     reasons += noticed(mutants, policy.mutants)
     return Decision(

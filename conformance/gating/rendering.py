@@ -10,11 +10,11 @@ from rich.text import Text
 
 from mlx_assay.conformance.gating.decision import Decision, GroupRow
 from mlx_assay.conformance.quotation import printable
+from mlx_assay.conformance.rendering.prose import link, prose
 from mlx_assay.conformance.verdict import Verdict
 
-LEGS = ("leg", "counts", "device class", "executor", "cases", "failing", "waived", "smoke", "verdict")
+LEGS = ("leg", "kind", "device class", "executor", "cases", "failing", "waived", "smoke", "verdict")
 GROUPS = ("leg", "operation", "dtype", "cases", "failing", "waived", "smoke", "verdicts")
-STEERING = frozenset("\\`*_{}[]()#+!|<>&~@:/.-\"'")
 LARGEST = 900_000
 """Bytes of Markdown: GitHub refuses a step summary of more than 1 MiB."""
 
@@ -66,7 +66,8 @@ def show(decision: Decision, console: Console) -> None:
     for columns, rows in ((LEGS, legs(decision)), (GROUPS, groups(decision))):
         if rows:
             _table(columns, rows, console)
-    for line in (*_waivers(decision), *map(str, decision.reasons), closing(decision)):
+    waivers = [" ".join(told) for told in _waivers(decision)]
+    for line in (*waivers, *map(str, decision.reasons), closing(decision)):
         console.print(Text(printable(line)), soft_wrap=True)
 
 
@@ -77,15 +78,21 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Conso
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    console.print(table)
-    console.print()
+    with console.capture() as made:
+        console.print(table)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in made.get().splitlines()) + "\n")
 
 
-def _waivers(decision: Decision) -> list[str]:
+def _waivers(decision: Decision) -> list[tuple[str, str]]:
+    """What each waiver says and where it is told; those with which something is wrong are among the reasons."""
     return [
-        f"waiver {waiver.state}: {waiver.query}{f' in {waiver.leg}' if waiver.leg else ''}, cases: {waiver.cases}, "
-        f"{waiver.expect} until {waiver.until.isoformat()}: {waiver.reason} {waiver.issue}"
+        (
+            f"waiver {waiver.state}: {waiver.query}{f' in {waiver.leg}' if waiver.leg else ''}, cases: {waiver.cases}, "
+            f"{waiver.expect} until {waiver.until.isoformat()}: {waiver.reason}",
+            waiver.issue,
+        )
         for waiver in decision.waivers
+        if waiver.state in ("holds", "not judged")
     ]
 
 
@@ -100,19 +107,19 @@ def markdown(decision: Decision) -> str:
 def _markdown(decision: Decision) -> Iterator[str]:
     yield f"## mlx-assay gate: {decision.verdict}"
     yield ""
-    yield escaped(closing(decision))
+    yield prose(closing(decision))
     yield ""
     yield from _rows(LEGS, legs(decision))
     if decision.reasons:
         yield "### Reasons"
         yield ""
         for reason in decision.reasons:
-            yield f"- **{escaped(reason.where)}**: {escaped(reason.text)}. {escaped(reason.mend)}"
+            yield f"- **{prose(reason.where)}**: {prose(reason.text)}. {prose(reason.mend)}"
         yield ""
-    if decision.waivers:
+    if waivers := _waivers(decision):
         yield "### Waivers"
         yield ""
-        yield from (f"- {escaped(line)}" for line in _waivers(decision))
+        yield from (f"- {prose(text)} {link(issue)}" for text, issue in waivers)
         yield ""
     yield from _rows(GROUPS, groups(decision))
 
@@ -120,10 +127,5 @@ def _markdown(decision: Decision) -> Iterator[str]:
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
-    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
+    yield from (f"| {' | '.join(map(prose, row))} |" for row in rows)
     yield ""
-
-
-def escaped(text: str) -> str:
-    """A text that Markdown shows as it stands, whatever is in it."""
-    return "".join(f"&#{ord(sign)};" if sign in STEERING or not sign.isprintable() else sign for sign in text)

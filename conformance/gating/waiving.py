@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -18,11 +18,14 @@ from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 
-State = Literal["holds", "expired", "unmatched", "stale"]
+State = Literal["holds", "expired", "unmatched", "wrong", "not judged"]
 
 
 class WaiverState(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a waiver: it holds, or it is expired, meets no case, or meets one that does not fail so."""
+    """What became of a waiver: it holds, is expired, meets no case, or meets one that does not fail as it says.
+
+    It is not judged where it meets no case and a leg that it is about has no sound report.
+    """
 
     query: str
     leg: str
@@ -72,10 +75,13 @@ def _hold(made: Judged, need: Need, suite: Suite, met: set[int], number: int) ->
             made.failing.setdefault(record.id, f"{record.verdict} where {rung} is needed")
 
 
-def waive(policy: Policy, legs: Sequence[Judged], today: date, suite: Suite) -> tuple[list[WaiverState], list[Reason]]:
+def waive(
+    policy: Policy, legs: Sequence[Judged], today: date, suite: Suite, unsound: Set[str] = frozenset()
+) -> tuple[list[WaiverState], list[Reason]]:
     """Moves cases from failing to waived, and says of each waiver what became of it.
 
     A waiver's every case must fail as it expects, in every leg that it is about. Cases that were not judged stay so.
+    Of a waiver that meets no case nothing is said where a leg that it is about is `unsound`: it may meet one there.
     """
     covered: dict[tuple[str, str], int] = {}
     states: list[WaiverState] = []
@@ -83,6 +89,8 @@ def waive(policy: Policy, legs: Sequence[Judged], today: date, suite: Suite) -> 
     for number, waiver in enumerate(policy.waivers):
         where = f"waiver {number + 1} ({printed(waiver.query, 120)})"
         state, cases, text, mend = _met(waiver, number, legs, today, suite, covered)
+        if state == "unmatched" and _about(waiver, policy) & unsound:
+            state, text = "not judged", ""
         states.append(_state(waiver, state, cases))
         if text:
             reasons.append(incomplete(where, text, mend))
@@ -109,22 +117,26 @@ def _met(
         for record in meant(made.report.cases, waiver.query, suite, known(made.report, suite))
     ]
     if waiver.until < today:
-        text = f"it expired: its last day was {waiver.until.isoformat()}"
+        text = f"it expired: its last day was {waiver.until.isoformat()} ({waiver.issue})"
         return "expired", len(found), text, "mend what it is about, or decide anew and set another day"
     if not found:
         return "unmatched", 0, "it meets no case of any report", "remove it, or mend its query"
     passing = [record.id for made, record in found if not _fails(made, record)]
     if passing:
-        return "stale", len(found), f"now conforming: {cases(passing)}", "remove it, or narrow its query"
+        return "wrong", len(found), f"now conforming: {cases(passing)}", "remove it, or narrow its query"
     other = [record for made, record in found if record.verdict != waiver.expect]
     if other:
         text = f"expected {waiver.expect} but got {other[0].verdict}: {cases([record.id for record in other])}"
-        return "stale", len(found), text, "look at the case anew, and state what is known of it"
+        return "wrong", len(found), text, "look at the case anew, and state what is known of it"
     twice = [record.id for made, record in found if (made.name, record.id) in covered]
     if twice:
-        return "stale", len(found), f"another waiver covers it too: {cases(twice)}", "let one waiver be about a case"
+        return "wrong", len(found), f"another waiver covers it too: {cases(twice)}", "let one waiver be about a case"
     covered.update({(made.name, record.id): number for made, record in found})
     return "holds", len(found), "", ""
+
+
+def _about(waiver: Waiver, policy: Policy) -> set[str]:
+    return {name for name, leg in policy.legs.items() if waiver.leg == name or (not waiver.leg and leg.bits)}
 
 
 def _fails(made: Judged, record: Record) -> bool:
@@ -160,8 +172,10 @@ def failures(made: Judged) -> list[Reason]:
     ]
 
 
-def unmet(policy: Policy, met: set[int]) -> list[Reason]:
-    """Needs that no case of any report is about: they would hold nothing."""
+def unmet(policy: Policy, met: set[int], unsound: Set[str] = frozenset()) -> list[Reason]:
+    """Needs that no case of any report is about: they would hold nothing. None while a leg with bits is `unsound`."""
+    if any(policy.legs[name].bits for name in unsound):
+        return []
     return [
         incomplete(
             f"need {number + 1} ({need.query})", "it meets no case of any report", "mend its query, or remove it"

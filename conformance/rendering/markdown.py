@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
 from mlx_assay.conformance.rendering.explanation import Explanation
 from mlx_assay.conformance.rendering.overview import Overview
+from mlx_assay.conformance.rendering.prose import code, prose
 from mlx_assay.conformance.reporting.report import Report
 
 LARGEST = 2**20
@@ -20,12 +20,6 @@ MOST_ROWS = 200
 RESERVE = 400
 """Bytes for the sentence that says what was left out."""
 MARKS = {"conforms": "✅", "differs": "❌", "incomplete": "⚠️"}
-STRUCTURE = frozenset("\\`*_{}[]<>#!|~&@:$^")
-AT_FIRST = frozenset("-+=")
-"""Signs that are structure at the beginning of a line alone."""
-NUMBERED = re.compile(r"^(\d+)([.)])")
-UNLINKED = "&#8203;"
-"""A space without width behind what GitHub would take for a mention or an issue."""
 
 
 def markdown(report: Report, room: int = LARGEST) -> str:
@@ -102,28 +96,6 @@ def _case(record: Record, report: Report) -> str:
         if rows
     ]
     return "".join(parts)
-
-
-def prose(text: str) -> str:
-    """Text as text: every sign that could be structure as a reference, which never is; no link, mention or issue."""
-    return "<br>".join(_line(line) for line in text.split("\n"))
-
-
-def _line(text: str) -> str:
-    text = text.strip()
-    made = []
-    for place, sign in enumerate(text):
-        before, after = text[place - 1 : place].lower(), text[place + 1 : place + 2]
-        if sign in STRUCTURE or (sign in AT_FIRST and not place) or (sign == "." and before == "w"):
-            made.append(f"&#{ord(sign)};" + (UNLINKED if sign in "@#" and after.isalnum() else ""))
-        else:
-            made.append(sign)
-    return NUMBERED.sub(lambda found: f"{found[1]}&#{ord(found[2])};", "".join(made))
-
-
-def code(text: str) -> str:
-    """Text in the type of code, for a table or a line; references are read within the tags, backticks are not."""
-    return f"<code>{prose(text)}</code>" if text else ""
 
 
 def fenced(text: str, language: str = "text") -> str:
