@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sound import POLICY, QUERY, Gate, document, ids, report
+from sound import COMMIT, POLICY, QUERY, Gate, document, ids, report
 
 from mlx_assay.conformance.options import MOST_SHARDS, Options, shard
 from mlx_assay.conformance.reporting.report import decode
@@ -100,7 +101,11 @@ def test_a_run_in_shards_passes_the_gate(tmp_path: Path, capfd: pytest.CaptureFi
     for index, file in enumerate(files, 1):
         words = ["run", query, "--executor", "host", "--leg", "host", "--shard", f"{index}/2", "--report", file]
         done = subprocess.run(
-            [sys.executable, "-m", "mlx_assay.conformance.cli", *words], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, "-m", "mlx_assay.conformance.cli", *words],
+            cwd=tmp_path,
+            env=os.environ | {"GITHUB_SHA": COMMIT},
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == EXIT_CONFORMS, done.stdout + done.stderr
         assert f"shard: {index} of 2" in done.stdout
