@@ -200,3 +200,9 @@ def test_who_killed_most_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     campaign.learn(kills)
     assert json.loads(path.read_text()) == {"old.py": ["a::b"], "new.py": ["x::two", "x::one"]}
     assert [test for test, _ in campaign.learned()["new.py"].most_common()] == ["x::two", "x::one"]
+
+
+def test_a_sample_of_faults_is_noticed(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the nightly run does with all of them."""
+    assert main(["mutate", "--judge", "comparison", "codec", "--sample", "12"]) == 0
+    assert "12 mutants: 12 killed (0 by a case, 12 by a test," in capsys.readouterr().out
