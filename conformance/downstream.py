@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.options import Options, default_limit
 from mlx_assay.conformance.quotation import passage, printable
 from mlx_assay.conformance.record import Record
@@ -64,7 +65,9 @@ class Conformance:
     def __str__(self) -> str:
         report = self.report
         count, total = len(self.failures), report.totals.declared
-        head = f"{printable(report.implementation.name)}: {self.verdict}, {count} of {total} cases do not conform"
+        verb = "does" if count == 1 else "do"
+        told = f"{count} of {counted(total, 'case')} {verb} not conform"
+        head = f"{printable(report.implementation.name)}: {self.verdict}, {told}"
         more = [f"and {count - shown} more"] if count > (shown := len(worst(report))) else []
         said = [self.said] if self.said and not report.cases else []
         return "\n".join([head, *worst(report), *more, *closing(report, self.path), *said])

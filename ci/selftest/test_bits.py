@@ -49,7 +49,7 @@ def test_what_differs_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert code == 1
     lines = out.splitlines()
     assert lines[0] == "x: differs, float32 3x32, 3 of 96 places, worst 1 ULP"
-    assert "  off by one in the last place" in out
+    assert "  pattern (last-place): off by one in the last place" in out
     word = int(WANT.view(np.uint32)[0, 5])
     for side, bits in (("got", word + 1), ("want", word)):
         text = f"{bits:032b}"

@@ -124,7 +124,7 @@ def test_an_output_that_the_kernel_did_not_give_shows(content: bytes, tmp_path: 
     (tmp_path / "a.bundle").write_bytes(changed(content, right))
     assert told(tmp_path / "a.bundle")[0] == EXIT_CONFORMS
     code, text = told(tmp_path / "a.bundle", launching=True)
-    assert (code, "run again on host: 0 of 1 launches gave the bits" in text) == (EXIT_DIFFERS, True)
+    assert (code, "run again on host: 0 of 1 launch gave the bits" in text) == (EXIT_DIFFERS, True)
     assert "run again on host, gives other bits" in text
     assert text.endswith("differs; bundled: conforms; run again: differs")
 
@@ -185,7 +185,7 @@ DAMAGE: dict[str, Any] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_no_bundle_is_refused(content: bytes, damage: str, tmp_path: Path) -> None:
     (tmp_path / "a.bundle").write_bytes(changed(content, DAMAGE[damage]))
-    with pytest.raises(NoBundle, match=r"a\.bundle: expected a bundle but"):
+    with pytest.raises(NoBundle, match=r"a\.bundle: Expected a bundle but"):
         load(tmp_path / "a.bundle")
     assert main(["replay", str(tmp_path / "a.bundle")]) == EXIT_USAGE
 

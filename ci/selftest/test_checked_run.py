@@ -212,7 +212,7 @@ def test_run_checked_says_so(
     report = decode(Path("checked.json").read_bytes())
     assert report.executor.details["checked"] == "yes"
     assert report.cases[0].verdict is Verdict.ERROR
-    assert f"checked: {report.cases[0].launches} launches of kernels in 1 cases" in capsys.readouterr().out
+    assert f"checked: {report.cases[0].launches} launches of kernels in 1 case" in capsys.readouterr().out
     assert "checked" not in json.loads(Path("plain.json").read_text())["executor"]["details"]
     assert cli.main(["replay", *query, "--checked"]) == 1
     assert cli.main(["replay", *query]) == 0

@@ -77,7 +77,7 @@ def test_every_case_has_its_record(tmp_path: Path, spread: tuple[str, ...]) -> N
     assert report.selection.queries == [QUERY]
     assert f"cases: {len(selected())} of {len(selected())} executed" in done.stdout
     assert "mlx-assay 0" in done.stdout
-    assert "policy contract" in done.stdout
+    assert "tier quick, seed 0" in done.stdout
     in_junit = [
         json.loads(found.attrib["value"])["id"]
         for found in ElementTree.parse(tmp_path / "j.xml").iter("property")

@@ -41,16 +41,16 @@ def load(path: Path) -> tuple[Bundle, Pool]:
     """Reads a bundle. NoBundle: what there is, is none."""
     try:
         if not path.is_file():
-            raise NoBundle(f"expected a bundle but there is no file {str(path)!r}")
+            raise NoBundle(f"Expected a bundle but there is no file {str(path)!r}")
         if (size := path.stat().st_size) > LARGEST:
-            raise NoBundle(f"{path}: expected a bundle of {LARGEST} bytes at most but got {size}")
+            raise NoBundle(f"{path}: Expected a bundle of {LARGEST} bytes at most but got {size}")
         return decode(path.read_bytes())
     except OSError as error:
-        raise NoBundle(f"{path}: expected a bundle to read but: {error.strerror}") from error
+        raise NoBundle(f"{path}: Expected a bundle to read but: {error.strerror}") from error
     except NoBundle:
         raise
     except ValueError as error:
-        raise NoBundle(f"{path}: expected a bundle but: {error}") from error
+        raise NoBundle(f"{path}: Expected a bundle but: {error}") from error
 
 
 def decode(data: bytes) -> tuple[Bundle, Pool]:

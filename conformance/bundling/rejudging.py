@@ -13,6 +13,7 @@ from mlx_assay.conformance.bundling.launches import Buffer
 from mlx_assay.conformance.bundling.pool import Pool
 from mlx_assay.conformance.bundling.rerun import Rerun, rerun
 from mlx_assay.conformance.contract import contracts, seen
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.judging.panel import Disagreement, Panel
 from mlx_assay.conformance.reporting.report import Outcome
@@ -115,7 +116,7 @@ class Rejudging:
             self._rerun(where, each, got, yardsticks)
         elif each.launches:
             names = dict.fromkeys(self._bundle.kernels[launch.kernel].name for launch in each.launches)
-            self._say(f"{where}: {len(each.launches)} launches of {', '.join(names)} not run")
+            self._say(f"{where}: {counted(len(each.launches), 'launch', 'launches')} of {', '.join(names)} not run")
         if each.omitted:
             self._say(f"{where}: {each.omitted}")
 
@@ -160,7 +161,7 @@ class Rejudging:
             return
         differing = self._differing(each, made)
         count = len(each.launches)
-        told = f"{count - len(differing)} of {count} launches gave the bits of the bundle"
+        told = f"{count - len(differing)} of {counted(count, 'launch', 'launches')} gave the bits of the bundle"
         self._say(f"{where}, run again on host: {told}")
         source = result_of(each, self._pool, got)
         if source is None:

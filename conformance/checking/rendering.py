@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlx_assay.conformance.checking.report import Access, CheckReport, Diagnostic, Kernel, Location, Sensitivity
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import printable
 from mlx_assay.impl.executors.checker.finding import Severity
 
@@ -198,19 +199,19 @@ def summary(report: CheckReport) -> Iterator[Text]:
     """Counts, what was left out, and the verdict in one word."""
     totals = report.totals
     if totals.ignored:
-        yield Text(f"ignored: {_plural(totals.ignored, 'finding')} of {', '.join(report.asked.ignored)}")
+        yield Text(f"ignored: {counted(totals.ignored, 'finding')} of {', '.join(report.asked.ignored)}")
     if totals.dropped:
         yield Text(f"{totals.dropped} more findings were only counted")
     parts = [
-        _plural(count, word)
+        counted(count, word)
         for count, word in ((totals.errors, "error"), (totals.warnings, "warning"), (totals.notes, "note"))
         if count
     ]
     found = ", ".join(parts) or "no finding"
     run = (
-        _plural(totals.kernels, "kernel"),
-        _plural(totals.launches, "launch", "launches"),
-        _plural(len(report.asked.schedules), "schedule"),
+        counted(totals.kernels, "kernel"),
+        counted(totals.launches, "launch", "launches"),
+        counted(len(report.asked.schedules), "schedule"),
     )
     where = ", ".join(run)
     style = {"clean": "bold green", "findings": "bold red", "incomplete": "bold yellow"}[report.verdict]
@@ -218,7 +219,3 @@ def summary(report: CheckReport) -> Iterator[Text]:
     line.append(f"{report.verdict}: ", style)
     line.append(f"{found} in {where}, {report.seconds:.1f} s")
     yield line
-
-
-def _plural(count: int, word: str, many: str = "") -> str:
-    return f"{count:,} {word if count == 1 else many or word + 's'}"

@@ -73,6 +73,8 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """A regular file to read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        raise Damaged("Expected a file but there is none: look at its name") from None
     except (OSError, ValueError) as error:
         raise Damaged(f"Expected a file but it cannot be read ({getattr(error, 'strerror', None) or error})") from None
     try:

@@ -10,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import PARAVIRTUAL, Leg, Policy, Rules
 from mlx_assay.conformance.gating.reason import Reason, incomplete
@@ -93,7 +94,10 @@ def _where(report: Report, leg: Leg) -> Iterator[tuple[str, str]]:
         yield f"expected executor {leg.executor} but got {printed(report.executor.name, 60) or 'none'}", "run it there"
     launches = sum(record.launches for record in report.cases)
     if leg.checked and (report.executor.details.get("checked") != "yes" or launches < 1):
-        yield f"its kernels did not run under the checker ({launches} launches did)", "run it with --checked"
+        yield (
+            f"its kernels did not run under the checker ({counted(launches, 'launch', 'launches')} did)",
+            "run it with --checked",
+        )
 
 
 def _asked(report: Report, leg: Leg) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.reporting.report import Outcome
 
@@ -57,4 +58,4 @@ def named(names: Sequence[str]) -> str:
 
 def cases(ids: Sequence[str]) -> str:
     """How many cases, and the first few of them."""
-    return f"{len(ids)} case{'' if len(ids) == 1 else 's'}, {named(ids)}"
+    return f"{counted(len(ids), 'case')}, {named(ids)}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.cleaning import visible
 from mlx_assay.conformance.reporting.report import Report, Totals, outcome
@@ -73,9 +74,9 @@ class Overview:
         """What the verdict rests on, in one sentence."""
         totals = self.report.totals
         ran = (
-            f"All {totals.declared:,} cases ran"
+            f"{'The one case' if totals.declared == 1 else f'All {totals.declared:,} cases'} ran"
             if totals.executed == totals.declared
-            else f"{totals.executed:,} of {totals.declared:,} cases ran"
+            else f"{totals.executed:,} of {counted(totals.declared, 'case')} ran"
         )
         if not self.failing:
             return f"{ran}, and each that ran conforms." if self.report.cases else f"{ran}."

@@ -43,7 +43,7 @@ def contents(name: str) -> bytes:
     try:
         return intake.read(Path(name), LARGEST)
     except intake.Damaged as error:
-        raise Refusal(f"{visible(name)!r} is no report: {error}") from error
+        raise Refusal(f"Report {visible(name)!r}: {error}") from error
 
 
 def _described(schema: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import MARK
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.rendering.characters import PLAIN, chart, histogram, legend, places
@@ -72,7 +73,7 @@ def lines(overview: Overview) -> Iterator[Text]:
     yield Text()
     for judge in overview.judges:
         reason = f" ({judge.reason})" if judge.reason else ""
-        yield Text(f"oracle {judge.name} {judge.version}: {judge.state}, {judge.cases:,} cases{reason}")
+        yield Text(f"oracle {judge.name} {judge.version}: {judge.state}, {counted(judge.cases, 'case')}{reason}")
     for note in overview.notes:
         yield Text(note)
     for alarm in overview.alarms:
@@ -111,10 +112,12 @@ def case(record: Record, report: Report) -> Iterator[Text]:
     for number, rule in told.rules:
         yield from _indented(f"rule {number}: {rule}")
     for diagnosis in told.diagnoses:
-        yield Text(f"{INDENT}{diagnosis.text} [{diagnosis.kind}]", "bold")
+        yield Text(f"{INDENT}pattern ({diagnosis.kind}): {diagnosis.text}", "bold")
     if difference is not None:
         needed = f", needed {difference.policy}" if difference.policy else ""
-        yield from _indented(f"{told.size}; subcase {difference.subcase}, oracle {difference.oracle or 'none'}{needed}")
+        first = f", the first of {record.subcases} that does so" if record.subcases > 1 else ""
+        where = f"subcase {difference.subcase}{first}, oracle {difference.oracle or 'none'}{needed}"
+        yield from _indented(f"{told.size}; {where}")
     yield from _block("", places(told.places))
     if told.columns:
         yield from _picture("got less want, in ULP:", histogram(told.columns))

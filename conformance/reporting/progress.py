@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import passage
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.report import Report
@@ -79,8 +80,8 @@ class Lines:
     def _line(self) -> str:
         tally = self._tally
         return (
-            f"{tally.done}/{tally.declared} cases, {tally.failing} failing, "
-            f"{tally.rate:.0f} cases/s, {tally.left:.0f} s left"
+            f"{tally.done}/{counted(tally.declared, 'case')}, {tally.failing} failing, "
+            f"{tally.rate:.{0 if tally.rate >= 10 else 1}f} cases/s, {tally.left:.0f} s left"
         )
 
 

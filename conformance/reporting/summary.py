@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.quotation import passage as passage
 from mlx_assay.conformance.quotation import printable as printable
@@ -22,7 +23,7 @@ def header(options: Options) -> list[str]:
     told = (
         f"mlx-assay {versions.get('mlx-assay', '?')}: implementation {options.implementation or 'mlx_assay.impl'}, "
         f"mlx {versions.get('mlx', 'missing')}, device {device}, executor {options.executor or executor}, "
-        f"tier {options.tier}, seed {options.seed}, policy contract"
+        f"tier {options.tier}, seed {options.seed}"
     )
     return [printable(told)]
 
@@ -45,7 +46,7 @@ def closing(report: Report, path: Path | None) -> list[str]:
     if report.executor.details.get("checked") == "yes":
         launches = sum(record.launches for record in report.cases)
         cases = sum(record.launches > 0 for record in report.cases)
-        lines.append(f"checked: {launches:,} launches of kernels in {cases:,} cases")
+        lines.append(f"checked: {counted(launches, 'launch', 'launches')} of kernels in {counted(cases, 'case')}")
     if not report.environment.graph_compiler:
         lines.append("not fused: MLX finds no g++ here, so compiled graphs ran operation by operation")
     if report.shard:
@@ -71,7 +72,7 @@ def incomplete(report: Report) -> list[str]:
     if not totals.declared:
         reasons.append("nothing was selected")
     if totals.executed < totals.declared:
-        reasons.append(f"{totals.declared - totals.executed} cases did not run")
+        reasons.append(f"{counted(totals.declared - totals.executed, 'case')} did not run")
     if totals.not_run:
         reasons.append(f"{totals.not_run} not run")
     if totals.oracles_disagree:

@@ -10,6 +10,7 @@ from mlx_assay.conformance.adapters import bits, greeting, manners
 from mlx_assay.conformance.adapters.channel import found, nearby
 from mlx_assay.conformance.adapters.examination import Examination, Examiner
 from mlx_assay.conformance.adapters.target import NoTarget, target
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.process.implementation import TOLD, Implementation
 from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.reporting.report import EXIT_CODES
@@ -74,9 +75,5 @@ def told(examination: Examination) -> list[str]:
                 what = remark.what.replace("\n", "\n           ")
                 lines += [f"        {remark.number}. {what}", f"           mend: {remark.mend}"]
     weights = [remark.weight for remark in examination.remarks]
-    counts = f"{_count(weights.count('fault'), 'fault')}, {_count(weights.count('advice'), 'piece')} of advice"
+    counts = f"{counted(weights.count('fault'), 'fault')}, {counted(weights.count('advice'), 'piece')} of advice"
     return [*lines, f"{examination.verdict}: {counts}"]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

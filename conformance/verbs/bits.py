@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.diagnosis.container import read
 from mlx_assay.conformance.diagnosis.pairing import Pair, Pairing, chosen, pair
 from mlx_assay.conformance.options import output, resolved
@@ -86,7 +87,7 @@ def told(found: Pairing) -> Iterator[str]:
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
     parts += [f"{len(names)} {word}" for names, word in ((found.missing, "missing"), (found.extra, "extra")) if names]
     allowed = f", {found.ulps} ULP allowed on request" if found.ulps is not None else ""
-    size = f"{found.elements} element{'' if found.elements == 1 else 's'} compared"
+    size = f"{counted(found.elements, 'element')} compared"
     yield f"{WORDS[found.exit_code]}: {', '.join(parts) or 'no tensor'}, {size}{allowed}"
 
 
@@ -102,7 +103,8 @@ def _pair(one: Pair, ulps: int | None, full: bool) -> Iterator[str]:
     if not full or one.pattern is None:
         return
     for diagnosis in one.pattern.diagnoses:
-        yield f"  {diagnosis.text} [{diagnosis.kind}]"
+        if diagnosis.kind != "none":
+            yield f"  pattern ({diagnosis.kind}): {diagnosis.text}"
     compared = []
     for place in one.places:
         got, want = word(place.got, one.dtype), word(place.want, one.dtype)

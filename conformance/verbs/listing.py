@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mlx_assay.conformance.adapters import target
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.selection import select
 from mlx_assay.conformance.verbs.refusal import refusing
@@ -36,7 +37,7 @@ def show(queries: Sequence[str], tier: Tier, seed: int, as_json: bool) -> int:
     else:
         print("\n".join(case.id for case in cases))
     sys.stdout.flush()
-    print(f"{len(cases)} cases", file=sys.stderr)
+    print(counted(len(cases), "case"), file=sys.stderr)
     return 0
 
 
@@ -62,7 +63,7 @@ def show_implementations(as_json: bool) -> int:
         doubt = "" if one.alone else "; the name stands twice: give the target instead"
         print(printable(f"{one.name}: {one.target} ({one.distribution}{doubt})"))
     sys.stdout.flush()
-    print(f"{len(listed)} implementations in the entry-point group {target.GROUP}", file=sys.stderr)
+    print(f"{counted(len(listed), 'implementation')} in the entry-point group {target.GROUP}", file=sys.stderr)
     return 0
 
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from mlx_assay.conformance.contract import contracts, seen
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.judging.order import Candidate, Diagnosis, diagnose
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.selection import replayed
@@ -121,7 +122,7 @@ def _match(candidate: Candidate) -> Match:
 
 
 def _told(answer: Answer) -> str:
-    head = f"{answer.results} sums of {answer.numbers} number{'' if answer.numbers == 1 else 's'}"
+    head = f"{counted(answer.results, 'sum')} of {counted(answer.numbers, 'number')}"
     if not answer.matches:
         near = f"the nearest, {answer.nearest.name}, gives {answer.agreeing} of {answer.probed} probed"
         return f"{head}: no known order gives these bits; {near}"
