@@ -255,7 +255,9 @@ def test_what_is_no_file_is_refused(make: Callable[[Path], str], tmp_path: Path)
 def test_the_verb_ends_without_a_traceback(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_bytes(nested(100_000))
-    done = subprocess.run(["mlx-assay", "report", str(file)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "mlx_assay.conformance.cli", "report", str(file)], capture_output=True, text=True
+    )
     assert done.returncode == EXIT_INCOMPLETE
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
