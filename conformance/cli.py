@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from mlx_assay.conformance.commands import (
@@ -101,6 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refusal.code
     except KeyboardInterrupt:
         print("mlx-assay: interrupted", file=sys.stderr)
+        return EXIT_INCOMPLETE
+    except Exception:
+        # Python would end with 1, which says that a case differs.
+        traceback.print_exc()
         return EXIT_INCOMPLETE
     if lost:
         print(f"mlx-assay: standard output cannot be written: {lost[0]}", file=sys.stderr)

@@ -39,6 +39,15 @@ class Crew:
                     process.send_signal(signal.SIGINT)
 
 
+def drain(session: Any) -> None:
+    """Has xdist's session take the reports that came in and wait, lest what was judged by then be lost."""
+    queue = getattr(session, "queue", None)
+    while queue is not None and not queue.empty():
+        name, told = queue.get_nowait()
+        if name == "testreport":
+            session.worker_testreport(**told)
+
+
 def once(clock: Callable[[], float] = time.monotonic) -> Callable[[int, FrameType | None], None]:
     """A handler of SIGINT that raises KeyboardInterrupt, but not twice within SAME_SECONDS."""
     last: list[float] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from mlx_assay.conformance.crew import Crew, enlist
+from mlx_assay.conformance.crew import Crew, drain, enlist
 from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
 from mlx_assay.conformance.options import KEYS, Options, distribution, output
 from mlx_assay.conformance.quotation import passage
@@ -35,6 +35,8 @@ class Screen(Protocol):
 
 
 SCREEN = pytest.StashKey[Screen]()
+FAILURE = pytest.StashKey[str]()
+"""Why the last report is not on disk, or empty."""
 GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 PROPERTY = "mlx_assay"
 CHECK_MARK = "mlx_assay_check"
@@ -239,6 +241,7 @@ class Controller:
     def pytest_keyboard_interrupt(self) -> None:
         if self._session or self.screen:
             self._crew.interrupt()
+            drain(self.config.pluginmanager.get_plugin("dsession"))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:
@@ -275,6 +278,7 @@ class Controller:
         if self._session is None:
             return
         report = self._session.finish()
+        self.config.stash[FAILURE] = self._session.failure
         if self.screen:
             self.screen.finished(report)
         if report.exit_code and session.exitstatus == pytest.ExitCode.OK:
@@ -289,3 +293,5 @@ class Controller:
         terminalreporter.section("mlx-assay")
         for line in (*worst(report), *closing(report, self._session.path)):
             terminalreporter.write_line(line)
+        if failure := self._session.failure:
+            terminalreporter.write_line(f"the report cannot be written: {failure}; what stands there is not all of it")

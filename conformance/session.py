@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -62,7 +63,7 @@ class Session:
         self.options = options
         self.path = Path(options.report).absolute() if options.report else None
         self._started = datetime.now(UTC)
-        self._clock = time.monotonic()
+        self._began = time.monotonic()
         self._declared: list[str] = []
         self._records: dict[str, Record] = {}
         self._worker = Worker()
@@ -73,6 +74,9 @@ class Session:
         self._environment = environment()
         self._watch = watch
         self._altered: list[str] = []
+        self._own = False
+        self.failure = ""
+        """Why the last report is not on disk."""
         self._run = uuid4().hex
         self._source = source()
         fixtures, judge = digests()
@@ -147,13 +151,13 @@ class Session:
         with self._lock:
             order = {case_id: place for place, case_id in enumerate(self._declared)}
             records = sorted(self._records.values(), key=lambda record: order.get(record.id, len(order)))
-            complete = self._finished and len(records) == len(self._declared)
+            complete = self._finished and len(records) == len(self._declared) and not self.failure
             return Report(
                 schema=SCHEMA,
                 run=self._run,
                 leg=self.options.leg or self._worker.device_class,
                 started=self._started.isoformat(timespec="seconds"),
-                seconds=round(time.monotonic() - self._clock, 3),
+                seconds=round(time.monotonic() - self._began, 3),
                 suite=self._suite,
                 source=self._source,
                 shard=self._worker.shard,
@@ -213,6 +217,10 @@ class Session:
             self._write()
             return self.report()
 
+    def begin(self) -> None:
+        """Puts an empty report in the place of an earlier run's: should this one be killed, that one stands no more."""
+        self._write()
+
     def _refresh(self) -> None:
         written, spent = -1, 0.0
         # A large report takes a while to write, and the thread that gathers records waits meanwhile.
@@ -224,5 +232,16 @@ class Session:
                 spent = time.monotonic() - began
 
     def _write(self) -> None:
-        if self.path:
+        """Replaces the report on disk. Where that cannot be done, the run goes on, and ends incomplete."""
+        if not self.path:
+            return
+        self.failure = ""
+        try:
             write(self.report(), self.path)
+            self._own = True
+        except OSError as error:
+            self.failure = error.strerror or str(error)
+            if not self._own:
+                # What lies there is of an earlier run, and must not be taken for this one's.
+                with suppress(OSError):
+                    self.path.unlink(missing_ok=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from mlx_assay.conformance.gating.intake import Damaged, take
 from mlx_assay.conformance.options import Options, shard
@@ -65,9 +66,14 @@ def _cost(case: Case, recorded: Mapping[str, int]) -> int:
 
 @cache
 def shipped() -> Mapping[str, int]:
-    """Microseconds that a case of an operation's kind took on average, as ci/record_durations.py recorded them."""
-    found: dict[str, int] = json.loads(SHIPPED.read_bytes())
-    return found
+    """Microseconds that a case of an operation's kind took on average, as ci/record_durations.py recorded them.
+
+    Damaged, a ValueError, where the file cannot be read.
+    """
+    try:
+        return msgspec.json.decode(SHIPPED.read_bytes(), type=dict[str, int])
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{SHIPPED.name}: {error}") from error
 
 
 def durations(file: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 Loaded as a pytest plugin by workers (PYTEST_PLUGINS=staged) and run as a program in place of `mlx-assay`. The script is
 JSON in the environment: `verdicts` by glob over case ids, `seconds` a case, `operations`, `refuse`, `missing`, and
-`cases`, how many synthetic ones stand in the place of this suite's own.
+`cases`, how many synthetic ones stand in the place of this suite's own; in the file `journal` stand the cases judged.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ def staged_judge(
     said = next(
         (told for glob, told in script().get("verdicts", {}).items() if fnmatchcase(case.id, glob)), "same-bits"
     )
+    if journal := script().get("journal"):
+        with open(journal, "a", encoding="utf-8") as file:
+            file.write(f"{case.id}\n")
     if said == ABORT:
         os.abort()
     if said == RAISE:

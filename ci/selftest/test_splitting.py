@@ -56,13 +56,13 @@ def test_every_process_splits_alike() -> None:
     assert len(told.pop().strip()) == 64
 
 
-@pytest.mark.parametrize("count", [2, 8])
-def test_shards_are_about_equally_long(count: int) -> None:
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_shards_of_the_quick_tier_are_within_a_tenth_of_each_other(count: int) -> None:
     known = shipped()
     costs = [
         sum(known.get(f"{case.operation}/{case.kind}", OTHERWISE) for case in share) for share in split(CASES, count)
     ]
-    assert max(costs) - min(costs) <= max(known.values())
+    assert max(costs) <= 1.1 * min(costs)
 
 
 def test_recorded_durations_weigh_more_than_shipped_ones() -> None:

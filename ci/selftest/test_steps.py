@@ -172,6 +172,12 @@ def test_what_pytest_is_asked(step: str, wanted: list[str], stage: Stage) -> Non
     assert set(wanted) <= set(stage.of("python")[-1])
 
 
+def test_the_soak_strikes_as_often_and_as_drawn_as_it_is_told(stage: Stage) -> None:
+    stage.put("python", "exit ${CODE:-0}")
+    assert stage.run(STEPS / "soak", SEED="20260101", CODE="1").returncode == 1
+    assert stage.of("python") == [[str(STEPS.parent / "soak.py"), "--strikes", "50", "--seed", "20260101"]]
+
+
 def environment(stage: Stage, version: str = "0.1.0") -> None:
     """A python3 whose venv holds stand-ins; its pip builds a wheel that is empty."""
     inner = stage.folder / "inner"

@@ -12,8 +12,10 @@ import pytest
 
 from mlx_assay.conformance.nodes import FOLDER
 from mlx_assay.conformance.options import Options
-from mlx_assay.conformance.plugin import SCREEN, Screen
+from mlx_assay.conformance.plugin import FAILURE, SCREEN, Screen
 from mlx_assay.conformance.verbs.interruption import interruptible
+from mlx_assay.conformance.verbs.refusal import Refusal
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 RESTARTS = 50
 """Workers that may be replaced in a run: above zero, lest cases be lost, and bounded, lest it never end."""
@@ -28,6 +30,7 @@ class Seat:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._terminal: Any = None
+        self.failure = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -39,6 +42,9 @@ class Seat:
         self._terminal = session.config.pluginmanager.get_plugin("terminalreporter")
         if reporter := session.config.pluginmanager.get_plugin("terminaldistreporter"):
             reporter.write_line = reporter.rewrite = lambda *texts, **markup: None
+
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        self.failure = config.stash.get(FAILURE, "")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self) -> Generator[None, object, object]:
@@ -100,11 +106,23 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
 
 
 def run(options: Options, count: int, junit: str | None, screen: Screen) -> int:
-    """Runs the cases; returns pytest's status. SIGTERM ends it as Ctrl-C does: with a report of what was executed."""
+    """Runs the cases; returns pytest's status. SIGTERM ends it as Ctrl-C does: with a report of what was executed.
+
+    Refusal says why no report of the whole could be kept.
+    """
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     if count > 1:
         # One thread a worker: pools of several workers on the same cores wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
-        return int(pytest.main(arguments(options, count, junit, Path(folder)), plugins=[Seat(screen)]))
+    seat = Seat(screen)
+    try:
+        with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
+            status = int(pytest.main(arguments(options, count, junit, Path(folder)), plugins=[seat]))
+    except OSError as error:
+        # What a full disk makes of pytest's own files.
+        raise Refusal(f"The run did not come to its end: {error}", EXIT_INCOMPLETE) from error
+    if seat.failure:
+        told = "what stands there, if anything, tells of a part of the run"
+        raise Refusal(f"The report cannot be written to {options.report}: {seat.failure}; {told}", EXIT_INCOMPLETE)
+    return status

@@ -16,12 +16,22 @@ class Refusal(Exception):
         self.code = code
 
 
+def damaged(error: Exception) -> Refusal:
+    """What to say of a file of this suite that cannot be read: nothing is judged by what is left of it."""
+    return Refusal(f"A file of this suite is damaged, install it anew: {error}", EXIT_INCOMPLETE)
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turns what a selection raises for wrong requests into refusals."""
+    """Turns what a selection raises for wrong requests, or for want of sound fixtures, into refusals."""
     from mlx_assay.conformance.query import QueryError
     from mlx_assay.conformance.selection import NothingSelected
+    from mlx_assay.fixtures.kind import kinds
 
+    try:
+        kinds()
+    except ValueError as error:
+        raise damaged(error) from error
     try:
         yield
     except QueryError as error:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from mlx_assay.conformance.gating.intake import Damaged
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.reporting.outlet import Outlet, opened
@@ -17,7 +18,14 @@ from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.splitting import part
 from mlx_assay.conformance.verbs import bundle, engine
-from mlx_assay.conformance.verbs.refusal import Refusal, checkable_executor, checked_executor, checked_profile, refusing
+from mlx_assay.conformance.verbs.refusal import (
+    Refusal,
+    checkable_executor,
+    checked_executor,
+    checked_profile,
+    damaged,
+    refusing,
+)
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
 CLEAN = frozenset({0, 1})
@@ -76,9 +84,13 @@ def _prepare(options: Options) -> tuple[Selection, str]:
         check_oracles(options.without)
         select(options.queries, options.tier, options.seed)
         executor = (checkable_executor if options.checked else checked_executor)(options.executor)
+        # From here on no report of an earlier run may stand for this one, however it ends.
+        Session(options).begin()
         selection = select(options.queries, options.tier, options.seed, _operations(options))
     try:
         return part(selection, options), executor
+    except Damaged as error:
+        raise damaged(error) from error
     except ValueError as error:
         raise Refusal(str(error)) from error
 
