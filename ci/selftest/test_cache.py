@@ -15,7 +15,7 @@ import mlx.core as mx
 import pytest
 
 from mlx_assay.conformance.cli import main
-from mlx_assay.impl.executors import cache, doctor, metal_kernel, use
+from mlx_assay.impl.executors import cache, doctor, metal_kernel, objects, use
 from mlx_assay.impl.executors.folder import Folder, Untrusted
 
 KEYS = ["a1", "b2", "c3", "d4", "e5"]
@@ -64,6 +64,25 @@ def test_an_entry_is_made_once_and_found_again(own_cache: Path) -> None:
     assert len(made) == 1
     assert [p.parent.name for p in objects_of(own_cache)] == ["abc"]
     assert own_cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_was_rejected_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a launch plan defines its kernels anew."""
+    with use("host"):
+        told = []
+        for _ in range(2):
+            kernel = metal_kernel("wrong", ["a"], ["out"], "out[0] = nothing_defines_this;")
+            with pytest.raises(RuntimeError, match="nothing_defines_this") as caught:
+                kernel(
+                    inputs=[mx.array([1.0])],
+                    output_shapes=[(1,)],
+                    output_dtypes=[mx.float32],
+                    grid=(1, 1, 1),
+                    threadgroup=(1, 1, 1),
+                )
+            told.append(str(caught.value))
+            monkeypatch.setattr(objects, "run", lambda command: pytest.fail(f"It ran {command}"))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "foreign", "link", "open", "extra", "renamed"])

@@ -36,6 +36,7 @@ def _working_directory() -> Path:
         return Path()
 
 
+_MOST_REJECTED = 256
 _START = _working_directory()
 
 
@@ -45,6 +46,12 @@ class CacheError(RuntimeError):
 
 class LimitError(CacheError):
     """The limit is no number of bytes."""
+
+
+class Rejected(RuntimeError):
+    """What `make` raises of an object. `lasting`: it would say the same once more, so this process remembers it."""
+
+    lasting = True
 
 
 class CacheWarning(RuntimeWarning):
@@ -119,6 +126,7 @@ class _Process:
     keys: dict[str, threading.Lock] = field(default_factory=dict)
     private: Folder | None = None
     failed: dict[Path, Exception] = field(default_factory=dict)
+    rejected: dict[str, Rejected] = field(default_factory=dict)
     # Looking through a large cache takes its time: every so many new entries one process does, whichever it is.
     published: int = field(default_factory=lambda: random.randrange(_SHRINK_EACH))
 
@@ -152,6 +160,13 @@ def _private(error: Exception) -> Folder:
             told = _problem(error)
             warnings.warn(f"{told.reason}: kernels are compiled anew in every process: {told.mend}", CacheWarning, 2)
         return _process.private
+
+
+def _reject(key: str, error: Rejected) -> None:
+    if error.lasting:
+        while len(_process.rejected) >= _MOST_REJECTED:
+            _process.rejected.pop(next(iter(_process.rejected)), None)
+        _process.rejected[key] = error.with_traceback(None)
 
 
 @contextlib.contextmanager
@@ -197,9 +212,12 @@ def kept(key: str, make: Callable[[Path], None], load: Callable[[Path], T]) -> T
     """`load(path)` of the object kept under a key of hexadecimal digits; where there is none, `make(path)` writes it.
 
     `load` raises OSError or ValueError for an object that cannot be used: it is made anew.
-    CacheError: there is no room for it anywhere. And whatever `make` raises.
+    CacheError: there is no room for it anywhere. And whatever `make` raises; it is not asked again for what it
+    rejected for good.
     """
     with _alone(key):
+        if (known := _process.rejected.get(key)) is not None:
+            raise type(known)(*known.args)
         for folder in _folders():
             if (path := folder.find(key)) is not None:
                 try:
@@ -212,5 +230,9 @@ def kept(key: str, make: Callable[[Path], None], load: Callable[[Path], T]) -> T
             raise CacheError(f"no folder to compile in: {error}: set TMPDIR to one with room in it") from None
         with work:
             made = Path(work.name) / "object"
-            make(made)
+            try:
+                make(made)
+            except Rejected as error:
+                _reject(key, error)
+                raise
             return _publish(key, made, load)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from mlx_assay.impl.executors import convergence, division
-from mlx_assay.impl.executors.cache import CacheError, kept
+from mlx_assay.impl.executors.cache import CacheError, Rejected, kept
 from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
@@ -46,7 +46,7 @@ _FRAME = re.compile(r"stack frame size \((\d+)\) exceeds limit")
 _ALIGNED_ACCESS = re.compile(r"^(?!@)(?!.*(?: alloca |atomic|cmpxchg)).*\balign (?:2|4|8|16|32|64)\b.*$", re.M)
 
 
-class CompilationError(RuntimeError):
+class CompilationError(Rejected):
     """The compiler rejected a kernel."""
 
 
@@ -90,7 +90,10 @@ def run(command: tuple[str, ...]) -> str:
     if "No space left on device" in done.stderr:
         raise CacheError("no room to compile a kernel in the temporary folder: set TMPDIR to one with room in it")
     if done.returncode:
-        raise CompilationError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+        error = CompilationError(done.stderr.strip() or f"{command[0]} exited with {done.returncode}")
+        # Any other code means that the compiler itself was killed.
+        error.lasting = done.returncode == 1
+        raise error
     return done.stderr
 
 
