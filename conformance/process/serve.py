@@ -247,7 +247,9 @@ def _described(error: BaseException) -> str:
     if _type(error) is Unstarted:
         return _str(error)
     raised = _raised(0, error)
-    if isinstance(error, ModuleNotFoundError) and _importing(error):
+    if (isinstance(error, ModuleNotFoundError) and _importing(error)) or (
+        _type(error) is AttributeError and _own(error)
+    ):
         return f"{raised.type}: {raised.message}"
     return f"{raised.type}: {raised.message}\n{raised.traceback}".strip()
 
@@ -258,6 +260,11 @@ def _importing(error: BaseException) -> bool:
         frame.f_code.co_filename in (__file__, importlib.__file__) or frame.f_code.co_filename.startswith("<frozen")
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
+
+
+def _own(error: BaseException) -> bool:
+    """Whether none but this file had begun to run: the target has no such object."""
+    return all(frame.f_code.co_filename == __file__ for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _functions(start: Start) -> dict[str, Callable[..., Any]]:
