@@ -20,6 +20,7 @@ NAMES = (
     "small_subcases",
     "quick_run",
     "scale",
+    "two_workers",
     "versions",
     "fixtures",
     "adapter",
