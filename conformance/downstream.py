@@ -127,7 +127,7 @@ def run_conformance(
             stderr=subprocess.STDOUT,
             check=False,
         )
-        said = passage(done.stdout.decode("utf-8", "replace")[-SAID:]).strip()
+        said = passage(done.stdout.decode("utf-8", "replace")[-SAID:].strip())
         if done.returncode == EXIT_USAGE:
             raise ValueError(f"Expected what mlx-assay run can do but got:\n{said}")
         result = _result(path, before, done.returncode, None if report is None else path, said)
