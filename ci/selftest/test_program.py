@@ -193,3 +193,16 @@ def test_a_folder_goes_whatever_was_made_of_it(tmp_path: Path, monkeypatch: pyte
     folder.remove(made)
     assert not os.path.lexists(made)
     assert (kept / "file").read_text() == "mine"
+
+
+def test_a_folder_is_removed_however_deep_its_owner_went() -> None:
+    path = folder.create()
+    place = os.open(path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("below", dir_fd=place)
+        below = os.open("below", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    folder.remove(path)
+    assert not os.path.lexists(path)

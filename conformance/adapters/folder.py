@@ -6,10 +6,12 @@ import contextlib
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+REMOVAL_SECONDS = 60
 
 
 class NoOutput(Exception):
@@ -22,20 +24,20 @@ def create() -> str:
 
 
 def remove(path: str) -> None:
-    """Removes a folder and all below, whatever its owner has made of its permissions; never follows a link."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.islink(path):
-        os.unlink(path)
-    if not os.path.isdir(path):
-        return
-    os.chmod(path, stat.S_IRWXU)
-    for place, folders, _ in os.walk(path):
-        for name in folders:
-            below = os.path.join(place, name)
-            if not os.path.islink(below):
-                with contextlib.suppress(OSError):
-                    os.chmod(below, stat.S_IRWXU)
-    shutil.rmtree(path, ignore_errors=True)
+    """Removes a folder and all below, whatever its owner has made of its permissions and however deep it is.
+
+    Never follows a link and never raises: what cannot be removed stays.
+    """
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        if os.path.islink(path):
+            os.unlink(path)
+    if os.path.isdir(path):
+        # Python's own removal goes as deep as its stack, and a program may nest folders by the thousand.
+        for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run([*command, "--", path], capture_output=True, check=False, timeout=REMOVAL_SECONDS)
 
 
 class Folder:
