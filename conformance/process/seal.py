@@ -55,6 +55,8 @@ def preload() -> None:
         importlib.import_module(module.name)
     contracts()
     kinds()
+    # What kinds() passes over: exploration is collected after an implementation may have started.
+    importlib.import_module("mlx_assay.fixtures.strategies")
     for name in registry.NAMES:
         registry.load(name)
 
