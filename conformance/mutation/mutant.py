@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mlx_assay.conformance.mutation.catalogue import METAL, PYTHON
-from mlx_assay.conformance.mutation.equivalents import reasons, spans
+from mlx_assay.conformance.mutation.equivalents import Reasons, reasons, spans
 from mlx_assay.conformance.mutation.launchers import Module
 from mlx_assay.conformance.mutation.operator import Edit
 from mlx_assay.conformance.mutation.source import Source, sources
@@ -112,10 +112,15 @@ def _edits(source: Source) -> Iterator[tuple[str, Edit, bool]]:
 @cache
 def all_mutants() -> Mapping[str, Mutant]:
     """Every mutant of the built-in kernels, by id. ValueError: two have one id. StaleError: of equivalents.toml."""
+    return by_id(((source, mutants_of(source)) for source in sources().values()), reasons())
+
+
+def by_id(made: Iterable[tuple[Source, Iterable[Mutant]]], known: Reasons) -> dict[str, Mutant]:
+    """Mutants by id, without those in texts that the reasons leave out. ValueError: two have one id. StaleError."""
     found: dict[str, Mutant] = {}
-    for source in sources().values():
-        outside = spans(reasons(), source.name, source.text)
-        for mutant in mutants_of(source):
+    for source, mutants in made:
+        outside = spans(known, source.name, source.text)
+        for mutant in mutants:
             if any(start <= mutant.edit.start < end for start, end in outside):
                 continue
             if mutant.id in found:
@@ -126,11 +131,18 @@ def all_mutants() -> Mapping[str, Mutant]:
 
 def chosen(operations: Iterable[str], operators: Iterable[str], files: Iterable[str] | None) -> list[Mutant]:
     """Mutants of texts that serve any of the operations, by any of the operators, in any of the files; none: of all."""
-    wanted, kinds = set(operations), set(operators)
+    return among(all_mutants(), operations, operators, files)
+
+
+def among(
+    mutants: Mapping[str, Mutant], served: Iterable[str], operators: Iterable[str], files: Iterable[str] | None
+) -> list[Mutant]:
+    """Those whose text serves any of `served`, by any of the operators, in any of the files; none given: of all."""
+    wanted, kinds = set(served), set(operators)
     within = None if files is None else set(files)
     return [
         mutant
-        for mutant in all_mutants().values()
+        for mutant in mutants.values()
         if (not wanted or wanted & set(mutant.source.operations))
         and (not kinds or mutant.operator in kinds)
         and (within is None or mutant.source.name in within)

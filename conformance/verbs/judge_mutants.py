@@ -15,7 +15,7 @@ from mlx_assay.conformance.mutation.judge.workbench import WorkbenchError, repos
 from mlx_assay.conformance.mutation.mutant import Mutant
 from mlx_assay.conformance.mutation.ruling import KILLED
 from mlx_assay.conformance.verbs.interruption import interruptible
-from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, told
+from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, met, told
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -66,16 +66,10 @@ def _chosen(areas: Sequence[str], operators: Sequence[str], since: str | None, s
     for name in areas:
         if name not in AREAS:
             raise Refusal(f"Expected a part of what judges, one of {', '.join(AREAS)}, but got {name!r}")
-    for name in operators:
-        if name not in names():
-            raise Refusal(f"Expected an operator, one of {', '.join(names())}, but got {name!r}")
     changed = None if since is None else changed_texts(since)
     if changed is not None:
         say(f"changed since {since}: {', '.join(changed) or 'no text of what judges'}")
-    found = chosen(areas, operators, changed)
-    if not found and since is None:
-        raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
-    return found
+    return met(lambda: chosen(areas, operators, changed), operators, names(), since)
 
 
 def changed_texts(since: str) -> list[str]:

@@ -98,13 +98,20 @@ def _chosen(operations: Sequence[str], operators: Sequence[str], since: str | No
     for name in operations:
         if name not in served:
             raise Refusal(f"Expected an operation, one of {', '.join(served)}, but got {name!r}")
-    for name in operators:
-        if name not in names():
-            raise Refusal(f"Expected an operator, one of {', '.join(names())}, but got {name!r}")
     changed = None if since is None else changed_files(since)
     if changed is not None:
         say(f"changed since {since}: {', '.join(changed) or 'no text of a kernel'}")
-    found = chosen(operations, operators, changed)
+    return met(lambda: chosen(operations, operators, changed), operators, names(), since)
+
+
+def met(
+    choose: Callable[[], list[Mutant]], operators: Sequence[str], known: Sequence[str], since: str | None
+) -> list[Mutant]:
+    """The mutants of a choice. Refusal: an operator that is not known, or none where nothing says that there may be."""
+    for name in operators:
+        if name not in known:
+            raise Refusal(f"Expected an operator, one of {', '.join(known)}, but got {name!r}")
+    found = choose()
     if not found and since is None:
         raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
     return found

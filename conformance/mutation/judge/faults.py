@@ -10,12 +10,12 @@ from pathlib import Path
 
 from mlx_assay.conformance.mutation import equivalents
 from mlx_assay.conformance.mutation.catalogue import METAL
-from mlx_assay.conformance.mutation.equivalents import Reasons, spans
+from mlx_assay.conformance.mutation.equivalents import Reasons
 from mlx_assay.conformance.mutation.judge.operators import OPERATORS
 from mlx_assay.conformance.mutation.judge.texts import TEXTS, Judging
 from mlx_assay.conformance.mutation.judge.workbench import repository
 from mlx_assay.conformance.mutation.launchers import Module
-from mlx_assay.conformance.mutation.mutant import Mutant, mutants_of
+from mlx_assay.conformance.mutation.mutant import Mutant, among, by_id, mutants_of
 from mlx_assay.conformance.mutation.operator import Edit
 from mlx_assay.conformance.mutation.source import Source
 from mlx_assay.conformance.mutation.tokens import Code
@@ -63,31 +63,15 @@ def _edits(judging: Judging, text: str) -> Iterator[tuple[str, Edit, bool]]:
 @cache
 def all_faults() -> Mapping[str, Mutant]:
     """Every one of them by id, in the order of the table. ValueError: two have one id."""
-    found: dict[str, Mutant] = {}
     root = repository()
-    for judging in TEXTS:
-        source = Source(judging.name, (root / judging.name).read_text("utf-8"), (judging.area,))
-        outside = spans(reasons(), source.name, source.text)
-        for mutant in mutants_of(source, _edits(judging, source.text)):
-            if any(start <= mutant.edit.start < end for start, end in outside):
-                continue
-            if mutant.id in found:
-                raise ValueError(f"Expected each id once but {mutant.id} stands twice")
-            found[mutant.id] = mutant
-    return found
+    texts = [Source(judging.name, (root / judging.name).read_text("utf-8"), (judging.area,)) for judging in TEXTS]
+    made = zip(TEXTS, texts, strict=True)
+    return by_id(((source, mutants_of(source, _edits(judging, source.text))) for judging, source in made), reasons())
 
 
 def chosen(areas: Iterable[str], operators: Iterable[str], changed: Iterable[str] | None) -> list[Mutant]:
     """Those of any of the areas, by any of the operators, in any of the texts; none given: of all."""
-    wanted, kinds = set(areas), set(operators)
-    within = None if changed is None else set(changed)
-    return [
-        mutant
-        for mutant in all_faults().values()
-        if (not wanted or mutant.operation in wanted)
-        and (not kinds or mutant.operator in kinds)
-        and (within is None or mutant.source.name in within)
-    ]
+    return among(all_faults(), areas, operators, changed)
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
