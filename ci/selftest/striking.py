@@ -103,9 +103,9 @@ def struck(folder: Path, strike: Strike) -> Aftermath:
         seconds = time.monotonic() - began
         said = (folder / "output.txt").read_text()
         judged = frozenset(journal.read_text().split("\n")) - {""}
-        return Aftermath(code, decode(report.read_bytes()), judged, said, _gone(run.pid), seconds)
+        return Aftermath(code, decode(report.read_bytes()), judged, said, group_is_gone(run.pid), seconds)
     finally:
-        if run.poll() is None or not _gone(run.pid):
+        if run.poll() is None or not group_is_gone(run.pid):
             os.killpg(run.pid, signal.SIGKILL)
 
 
@@ -175,7 +175,8 @@ def _workers(run: subprocess.Popen[bytes]) -> list[int]:
     return found
 
 
-def _gone(group: int) -> bool:
+def group_is_gone(group: int) -> bool:
+    """Whether a process group has ended, after 20 seconds at most."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:

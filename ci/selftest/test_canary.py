@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import time
@@ -10,19 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from scripts import script
 
-PATH = Path(__file__).parents[1] / "canary.py"
 WELL = {"absent": "", "fault": "", "class": "g16"}
 
 
 @pytest.fixture(scope="module")
 def canary() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("canary", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("canary")
 
 
 class Device:

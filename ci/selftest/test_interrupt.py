@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from striking import group_is_gone
 
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.selection import select
@@ -55,17 +56,6 @@ def wait_for_records(run: subprocess.Popen[str], folder: Path) -> Report:
             return found
         time.sleep(0.1)
     raise AssertionError(f"no record within {PATIENCE} s: {run.communicate()[0] if run.poll() is not None else ''}")
-
-
-def group_is_gone(group: int) -> bool:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @pytest.mark.parametrize(

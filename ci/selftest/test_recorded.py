@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from scripts import script
 
 from mlx_assay.fixtures import real, recorded
 from mlx_assay.fixtures.case import Case, Subcase
@@ -31,15 +29,8 @@ SEP, PARIS, METAL, TRUE = 102, 3000, 3384, 2995
 """Ids of the uncased BERT vocabulary."""
 
 
-@cache
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record_real_input", ROOT / "ci" / "record_real_input.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("record_real_input")
 
 
 @pytest.mark.parametrize("name", DIGESTS)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import struct
 import sys
 import zlib
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from scripts import script
 
 from mlx_assay.conformance.rendering.page import page
 
@@ -32,20 +30,9 @@ document.body.innerHTML = '<p id="measured">' + JSON.stringify({inner: innerWidt
 """
 
 
-@cache
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("screenshot", ROOT / "ci" / "screenshot.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = tool().browser()
+    found = script("screenshot").browser()
     if found is None:
         pytest.skip("NOT RUN: pictures of a report's page, no Chromium is on the PATH or fetched by playwright")
     return str(found)
@@ -75,7 +62,7 @@ def pixels(file: Path) -> tuple[int, int, bytes]:
 def test_pictures_in_light_and_dark(browser: str, shown: Path, tmp_path: Path) -> None:
     taken = {}
     for name, dark in (("light", False), ("dark", True)):
-        log = tool().picture(browser, shown, tmp_path / f"{name}.png", 900, 1400, dark)
+        log = script("screenshot").picture(browser, shown, tmp_path / f"{name}.png", 900, 1400, dark)
         assert [line for line in log.splitlines() if "CONSOLE" in line] == []
         width, height, taken[name] = pixels(tmp_path / f"{name}.png")
         assert (width, height) == (900, 1400)
@@ -84,14 +71,14 @@ def test_pictures_in_light_and_dark(browser: str, shown: Path, tmp_path: Path) -
 
 
 def test_the_console_is_heard(browser: str, shown: Path, tmp_path: Path) -> None:
-    loud = tool().altered(shown, script="console.error('heard')")
-    assert "heard" in tool().picture(browser, loud, tmp_path / "loud.png", 600, 400)
+    loud = script("screenshot").altered(shown, script="console.error('heard')")
+    assert "heard" in script("screenshot").picture(browser, loud, tmp_path / "loud.png", 600, 400)
 
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_is_wider_than_the_window_and_filters_hide_cases(browser: str, shown: Path, width: int) -> None:
-    probed = tool().altered(shown, script=MEASURED)
-    dom = tool().chromium(browser, f"--window-size={width},900", "--dump-dom", probed.as_uri()).stdout
+    probed = script("screenshot").altered(shown, script=MEASURED)
+    dom = script("screenshot").chromium(browser, f"--window-size={width},900", "--dump-dom", probed.as_uri()).stdout
     found = re.search(r'<p id="measured">(.*?)</p>', dom)
     assert found is not None
     measured = json.loads(found[1])
@@ -103,15 +90,15 @@ def test_nothing_is_wider_than_the_window_and_filters_hide_cases(browser: str, s
 
 
 def test_sideways_scrolling_would_be_seen(browser: str, shown: Path) -> None:
-    probed = tool().altered(shown, "h1{width:3000px}", MEASURED)
-    dom = tool().chromium(browser, "--window-size=360,900", "--dump-dom", probed.as_uri()).stdout
+    probed = script("screenshot").altered(shown, "h1{width:3000px}", MEASURED)
+    dom = script("screenshot").chromium(browser, "--window-size=360,900", "--dump-dom", probed.as_uri()).stdout
     found = re.search(r'<p id="measured">(.*?)</p>', dom)
     assert found is not None
     assert json.loads(found[1])["wide"] > 0
 
 
 def test_the_picture_of_the_readme_is_there_and_small() -> None:
-    width, height, rows = pixels(tool().PICTURE)
+    width, height, rows = pixels(script("screenshot").PICTURE)
     assert width > 1000 < height * 2
     assert len(set(rows)) > 100
-    assert tool().PICTURE.stat().st_size <= tool().LARGEST
+    assert script("screenshot").PICTURE.stat().st_size <= script("screenshot").LARGEST

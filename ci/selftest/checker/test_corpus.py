@@ -4,14 +4,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-import mlx.core as mx
 import numpy as np
 import pytest
-from checker.corpus import Array, Kernel, Row, rows, values, viewed, wanted
+from checker.corpus import Kernel, Row, rows, wanted
 from checker.judgement import objections
+from checker.launching import launched
 
-from mlx_assay.impl.executors import metal_kernel, use
+from mlx_assay.impl.executors import use
 from mlx_assay.impl.executors.checker import checked
 from mlx_assay.impl.executors.checker.finding import Finding, Kind
 
@@ -28,41 +27,10 @@ def parameters(rows: list[Row], side: str) -> list[Any]:
     return [pytest.param(row, id=row.name, marks=marks.get(row.name, ())) for row in rows]
 
 
-def to_mlx(array: Array) -> Any:
-    whole = values(array)
-    bits = array.dtype == "bfloat16"
-    return viewed(array, mx.array(whole.view(np.uint16)).view(mx.bfloat16) if bits else mx.array(whole), mx)
-
-
-def to_numpy(array: Any) -> np.ndarray[Any, Any]:
-    if array.dtype == mx.bfloat16:
-        return np.array(array.view(mx.uint16)).view(ml_dtypes.bfloat16)
-    return np.array(array)
-
-
 def run(kernel: Kernel) -> list[np.ndarray[Any, Any]]:
     """The outputs of one launch on the host executor."""
-    launch = dict(kernel.launch)
-    inputs, outputs = launch.pop("inputs"), launch.pop("outputs")
-    launch["template"] = [(name, getattr(mx, v) if isinstance(v, str) else v) for name, v in launch["template"]]
-    made = metal_kernel(
-        kernel.name,
-        [array.name for array in inputs],
-        [array.name for array in outputs],
-        kernel.texts["source"],
-        kernel.texts["header"],
-        ensure_row_contiguous=launch.pop("ensure_row_contiguous"),
-        atomic_outputs=launch.pop("atomic_outputs"),
-    )
     with use("host"):
-        results = made(
-            inputs=[to_mlx(array) for array in inputs],
-            output_shapes=[array.shape for array in outputs],
-            output_dtypes=[getattr(mx, {"bool": "bool_"}.get(array.dtype, array.dtype)) for array in outputs],
-            **launch,
-        )
-        mx.eval(results)
-    return [to_numpy(array) for array in results]
+        return launched(kernel)
 
 
 def check_outputs(row: Row, got: list[np.ndarray[Any, Any]]) -> None:
