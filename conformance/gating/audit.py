@@ -81,8 +81,8 @@ def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
         yield f"twice in it: {cases([name for name, count in counts.items() if count > 1])}", EDITED
     operations = set(report.implementation.operations)
     sound = {name for name, oracle in report.environment.oracles.items() if oracle.state == "ok"}
-    written = {replaying.tail(record) for record in report.cases} - {None}
-    tails = {text for text in written if text is not None and replaying.sound(text, report)}
+    written = [replaying.tail(record) for record in report.cases]
+    tails = {text for text in set(written) if text is not None and replaying.sound(text, report)}
     checks: list[tuple[str, str, Check]] = [
         ("ids that are none", EDITED, lambda record: suite.case(record.id) is None),
         ("of another operation or dtype than the id", EDITED, lambda record: not _of_id(record, suite)),
@@ -102,8 +102,8 @@ def _of_cases(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:
     ]
     suspects = [
         record
-        for record in report.cases
-        if replaying.tail(record) not in tails or not _plain(record, suite.case(record.id), operations, sound)
+        for record, text in zip(report.cases, written, strict=True)
+        if text not in tails or not _plain(record, suite.case(record.id), operations, sound)
     ]
     for what, mend, check in checks:
         if found := [record.id for record in suspects if check(record)]:
