@@ -281,7 +281,7 @@ def test_the_verb_records_shows_and_compares(file: Path, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--executor", "cuda"], 2, "Expected an executor"),
+        (["--executor", "vulkan"], 2, "Expected an executor"),
         (["--without", "nothing"], 2, "to leave out, but got 'nothing'"),
         (["-o", "script.py"], 2, "which is a program"),
         (["-o", "/nowhere/made.json"], 2, "Expected a file in a folder"),

@@ -15,7 +15,7 @@ from mlx_assay.oracles import fused
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.trellis_layout import Packed
 
-HEAVY = 1 << 16
+HEAVY = 1 << 17
 """Weights beyond which a matrix is not decoded again for each suspicion."""
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT32 = np.dtype(np.float32)

@@ -21,6 +21,7 @@ from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, EQUIVALE
 from mlx_assay.conformance.mutation.sameness import Texts
 from mlx_assay.conformance.mutation.source import folder as kernels
 from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.conformance.quotation import MARK
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 from mlx_assay.fixtures.case import Case
@@ -149,7 +150,7 @@ class Bench:
         if record.verdict is Verdict.TIMED_OUT and not self._judged(case, stage.ORIGINAL).conforms:
             raise CampaignError(f"{case.id} takes longer than {self.limit:g} s here without any fault: raise --limit")
         if UNCOMPILED in record.message:
-            lines = record.message.partition(UNCOMPILED)[2].strip(":\n ").splitlines()
+            lines = record.message.partition(UNCOMPILED)[2].strip(f":\n{MARK}").splitlines()
             return f"{COMPILATION}: {lines[0].strip() if lines else 'refused'}"
         if WATCHED in record.message:
             said = record.message.partition(WATCHED)[2].splitlines()[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,19 +106,30 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
     ]
 
 
-def run(options: Options, count: int, junit: str | None, screen: Screen) -> int:
-    """Runs the cases; returns pytest's status. SIGTERM ends it as Ctrl-C does: with a report of what was executed.
-
-    Refusal says why no report of the whole could be kept.
-    """
+@contextmanager
+def _alone(count: int) -> Iterator[None]:
+    """The environment as pytest and its workers are to see it; afterwards it is as before."""
+    before = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     if count > 1:
         # One thread a worker: pools of several workers on the same cores wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def run(options: Options, count: int, junit: str | None, screen: Screen) -> int:
+    """Runs the cases; returns pytest's status. SIGTERM ends it as Ctrl-C does: with a report of what was executed.
+
+    Refusal says why no report of the whole could be kept.
+    """
     seat = Seat(screen)
     try:
-        with tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
+        with _alone(count), tempfile.TemporaryDirectory(prefix="mlx-assay-") as folder, interruptible():
             status = int(pytest.main(arguments(options, count, junit, Path(folder)), plugins=[seat]))
     except OSError as error:
         # What a full disk makes of pytest's own files.

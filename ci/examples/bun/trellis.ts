@@ -34,7 +34,7 @@ export function trellisDecode(given: Arguments, setting: Setting): Tensor {
   const scales = given.get("scales") === null ? null : floats(given, "scales");
   if (scales && `${scales.shape}` !== `${layout.rows}`) throw new Refused("ValueError", `Expected ${layout.rows} scales but got [${scales.shape}]`);
 
-  const table = Float32Array.from({ length: 2 ** layout.L }, (_, state) => valueOf(state, form));
+  const table = Float32Array.from({ length: layout.L > 16 ? 0 : 2 ** layout.L }, (_, state) => valueOf(state, form));
   const small = setting.flush ? flushed : (value: number) => value;
   const factors = scales && numbers(scales).map(small);
   const packed = words(codes);
@@ -45,7 +45,8 @@ export function trellisDecode(given: Arguments, setting: Setting): Tensor {
         ? ((block >> 1) * layout.rows + row) * 2 * blockWords + (block & 1) * blockWords
         : (row * blocks + block) * blockWords;
       for (let t = 0; t < layout.T; t++) {
-        const value = table[stateAt(packed, first, blockWords, layout, t)]!;
+        const state = stateAt(packed, first, blockWords, layout, t);
+        const value = table[state] ?? valueOf(state, form);
         weights[row * layout.cols + block * layout.T + t] = factors ? small(Math.fround(value * factors[row]!)) : value;
       }
     }
@@ -82,7 +83,7 @@ function formOf(given: Arguments, variant: number, L: number): string {
 
 function geometry(given: Arguments): Geometry {
   const k = integer(given, "k", 2, 4);
-  const L = integer(given, "L", k, 16);
+  const L = integer(given, "L", k, 24);
   const T = integer(given, "T", 1, 2 ** 20);
   const axis = integer(given, "axis", 0, 1);
   const rows = integer(given, "rows", 1, 2 ** 31);

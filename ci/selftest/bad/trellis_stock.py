@@ -139,7 +139,7 @@ class Trellis:
         return self.rounded(self.fold(np.array(partial)[0]), output)
 
     def refuse(self, codes, scales, k, L, T, axis, rows, cols, interleave):
-        expect(k in (2, 3, 4) and k <= L <= 16 and axis in (0, 1) and rows > 0 and cols > 0, "numbers")
+        expect(k in (2, 3, 4) and k <= L <= 24 and axis in (0, 1) and rows > 0 and cols > 0, "numbers")
         expect(T * k % 32 == 0 and T * k >= L and cols % T == 0, "blocks")
         expect(interleave is None or (interleave, k, T, axis, cols % 512) == (2, 3, 256, 0, 0), "an interleave")
         shape = (cols // 512, rows, 48) if interleave else (rows, cols * k // 32)
