@@ -8,10 +8,10 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -44,14 +44,31 @@ def run(
     a campaign with what has been ruled until then.
     CampaignError: the kernels themselves do not conform here, or a worker is gone.
     """
-    rulings: dict[str, Ruling] = {}
-    for mutant in mutants:
-        if mutant.id in reasons and not recheck:
-            rulings[mutant.id] = Ruling(mutant.id, EQUIVALENT, reason=reasons[mutant.id])
-    pending = [mutant.id for mutant in mutants if mutant.id not in rulings]
-    try:
+
+    def rule(pending: Sequence[Mutant]) -> Generator[Ruling, None, None]:
         with _folder() as folder:
-            for ruling in _ruled(pending, folder, limit, workers):
+            yield from _ruled([mutant.id for mutant in pending], folder, limit, workers)
+
+    return gathered(mutants, reasons, rule, recheck, watch)
+
+
+def gathered(
+    mutants: Sequence[Mutant],
+    reasons: Mapping[str, str],
+    rule: Callable[[Sequence[Mutant]], Generator[Ruling, None, None]],
+    recheck: bool,
+    watch: Watch,
+) -> tuple[list[Ruling], bool]:
+    """What `rule` says of those that have no reason, or of all with `recheck`, beside the reasons; see `run`."""
+    rulings = {
+        mutant.id: Ruling(mutant.id, EQUIVALENT, reason=reasons[mutant.id])
+        for mutant in mutants
+        if mutant.id in reasons and not recheck
+    }
+    pending = [mutant for mutant in mutants if mutant.id not in rulings]
+    try:
+        with closing(rule(pending)) as coming:
+            for ruling in coming:
                 if ruling.outcome == SURVIVED and ruling.id in reasons:
                     ruling = msgspec.structs.replace(ruling, outcome=EQUIVALENT, reason=reasons[ruling.id])
                 rulings[ruling.id] = ruling

@@ -8,19 +8,17 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-import msgspec
-
-from mlx_assay.conformance.mutation.campaign import MEMORY
+from mlx_assay.conformance.mutation.campaign import MEMORY, gathered
 from mlx_assay.conformance.mutation.judge.server import NO_TESTS
 from mlx_assay.conformance.mutation.judge.texts import text_of
 from mlx_assay.conformance.mutation.judge.workbench import Workbench, WorkbenchError
 from mlx_assay.conformance.mutation.mutant import Mutant
-from mlx_assay.conformance.mutation.ruling import COMPILATION, EQUIVALENT, KILLED, SURVIVED, TEST, Ruling
+from mlx_assay.conformance.mutation.ruling import COMPILATION, KILLED, SURVIVED, TEST, Ruling
 
 LIMIT = 120.0
 """Seconds that the self-tests of one fault may take before they count as having noticed it."""
@@ -85,25 +83,10 @@ def run(
     watch: Watch = lambda *_: None,
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each, in their order, and whether none is missing. WorkbenchError: self-tests do not run here."""
-    rulings = {
-        mutant.id: Ruling(mutant.id, EQUIVALENT, reason=known[mutant.id])
-        for mutant in mutants
-        if mutant.id in known and not recheck
-    }
-    pending = [mutant for mutant in mutants if mutant.id not in rulings]
-    try:
-        for ruling in _ruled(pending, workers, limit):
-            if ruling.outcome == SURVIVED and ruling.id in known:
-                ruling = msgspec.structs.replace(ruling, outcome=EQUIVALENT, reason=known[ruling.id])
-            rulings[ruling.id] = ruling
-            watch(ruling, len(rulings), len(mutants))
-    except KeyboardInterrupt:
-        pass
-    found = [rulings[mutant.id] for mutant in mutants if mutant.id in rulings]
-    return found, len(found) == len(mutants)
+    return gathered(mutants, known, lambda pending: _ruled(pending, workers, limit), recheck, watch)
 
 
-def _ruled(mutants: Sequence[Mutant], workers: int, limit: float) -> Iterator[Ruling]:
+def _ruled(mutants: Sequence[Mutant], workers: int, limit: float) -> Generator[Ruling, None, None]:
     """Each as it comes; a worker is a thread with a copy of its own, whose tests run in processes."""
     waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
     for mutant in mutants:
