@@ -12,6 +12,7 @@ from mlx_assay.impl.executors.arguments import check_size
 from mlx_assay.impl.executors.cuda import compilation, device
 from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.fidelity import Fidelity
+from mlx_assay.impl.executors.host import MATH_MODES
 from mlx_assay.impl.executors.signature import Definition, Text
 from mlx_assay.impl.executors.trace import tracing
 from mlx_assay.impl.executors.translation import translate
@@ -48,7 +49,7 @@ class CudaKernel:
             return found
         text = self._text(inputs, dtypes, template)
         source = translate(text, compilation.entry)
-        mode = (f"-D__METAL_MAYBE_FAST_MATH__={int(self.definition.math_mode != 'safe')}",)
+        mode = MATH_MODES[self.definition.math_mode]
         try:
             program = compilation.build(
                 text.name, source, compilation.architecture(device.capability()), block, switches, mode
