@@ -103,7 +103,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mlx-assay: interrupted", file=sys.stderr)
         return EXIT_INCOMPLETE
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ImportError) and str(error.name).partition(".")[0] == "mlx":
+            from mlx_assay.conformance.verbs.doctor import backend_mend
+
+            print(f"mlx-assay: MLX cannot be imported ({error}): {backend_mend(str(error))}", file=sys.stderr)
+            return EXIT_INCOMPLETE
         # Python would end with 1, which says that a case differs.
         traceback.print_exc()
         return EXIT_INCOMPLETE

@@ -308,6 +308,35 @@ def test_doctor_names_a_part_that_dies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("library", "mend"),
+    [
+        ("libcuda.so.1", "NVIDIA's driver"),
+        ("libnccl.so.2", "mlx[cuda13]"),
+        ("libcudnn.so.9", "mlx[cuda13]"),
+        ("libopenblas.so.0", "mlx[cpu]"),
+    ],
+)
+def test_a_back_end_without_its_libraries_is_named_with_what_brings_them(
+    tmp_path: Path, library: str, mend: str
+) -> None:
+    """As MLX says it where its CUDA back end is installed on a machine without NVIDIA's driver."""
+    said = f"{library}: cannot open shared object file: No such file or directory"
+    (tmp_path / "mlx").mkdir()
+    (tmp_path / "mlx" / "__init__.py").write_text("")
+    (tmp_path / "mlx" / "core.py").write_text(f"raise ImportError({said!r}, name='mlx.core')\n")
+    looked, judged = (
+        ran(tmp_path, *given, PYTHONPATH=str(tmp_path)) for given in (["doctor"], ["run", "normalized_argmax"])
+    )
+    assert (looked.returncode, judged.returncode) == (EXIT_INCOMPLETE, EXIT_INCOMPLETE)
+    _, _, found = looked.stdout.partition("BROKEN  mlx back end")
+    for told in (found, judged.stderr):
+        assert library in told
+        assert mend in told
+        assert "Traceback" not in told
+    assert "executors" not in found, "nothing can be said of what needs MLX"
+
+
+@pytest.mark.parametrize(
     ("code", "state"),
     [
         ("raise ImportError('libopenblas.so.0: cannot open shared object file')", "libopenblas.so.0"),

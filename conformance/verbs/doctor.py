@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
@@ -92,9 +92,11 @@ def findings() -> Iterator[Finding]:
     """What is found, part by part."""
     yield python()
     yield from packages()
-    backend = "mlx" if sys.platform == "darwin" else "'mlx[cpu]'"
-    yield from probe("mlx back end", MLX, mend=f"{INSTALL} {backend}")
+    (backend,) = probe("mlx back end", MLX, mend="")
+    yield backend if backend.sound else replace(backend, mend=backend_mend(backend.state))
     yield graph_compiler()
+    if not backend.sound:
+        return
     yield from probe("executors", EXECUTORS, mend=f"{INSTALL} ziglang, or put clang 19 or newer on the PATH")
     names = list(probe("oracles", ORACLE_NAMES, mend=f"{INSTALL} 'mlx-assay[all]'"))
     if not all(name.sound for name in names):
@@ -103,6 +105,19 @@ def findings() -> Iterator[Finding]:
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(lambda name: list(oracle(name.part)), names):
             yield from found
+
+
+def backend_mend(said: str) -> str:
+    """What brings MLX's back end to life, from what was said where it could not be loaded."""
+    if sys.platform == "darwin":
+        return f"{INSTALL} mlx"
+    if "libcuda.so" in said:
+        return (
+            "install NVIDIA's driver, which MLX's CUDA back end needs; or take the CPU's: "
+            f"{sys.executable} -m pip uninstall -y mlx-cuda-12 mlx-cuda-13 && {INSTALL} --force-reinstall 'mlx[cpu]'"
+        )
+    cuda = any(library in said for library in ("libnv", "libcu", "libnccl"))
+    return f"{INSTALL} --force-reinstall 'mlx[cuda13]'" if cuda else f"{INSTALL} 'mlx[cpu]'"
 
 
 def graph_compiler() -> Finding:
