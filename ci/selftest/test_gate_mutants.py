@@ -62,6 +62,28 @@ def test_another_report_than_asked_for(tmp_path: Path, asked: Mutants | None, wo
     assert words in text
 
 
+def test_a_campaign_of_some_mutants_is_not_one_of_all(tmp_path: Path) -> None:
+    found = written(tmp_path)
+    rows = found.mutants[1:]
+    part = msgspec.structs.replace(found, mutants=rows, selected=len(rows), totals=report.totals(rows))
+    report.write(part, tmp_path / "mutants.json")
+    ((outcome, text),) = reasons(tmp_path)
+    assert outcome == "incomplete"
+    assert f"1 mutants of the same kernels are not in it: {MUTANTS[0].id}" in text
+    ((outcome, text),) = reasons(tmp_path, msgspec.structs.replace(ASKED, operations=[]))
+    assert outcome == "incomplete"
+    assert MUTANTS[0].id in text
+
+
+def test_a_text_that_serves_an_operation_is_not_left_out(tmp_path: Path) -> None:
+    mutants = [mutant for mutant in all_mutants().values() if mutant.source.name == "trellis/fold.metal"]
+    rulings = [Ruling(mutant.id, "killed", "a/b/c") for mutant in mutants]
+    report.write(report.campaign(mutants, rulings, complete=True, seconds=1.0, workers=2), tmp_path / "mutants.json")
+    ((outcome, text),) = reasons(tmp_path, msgspec.structs.replace(ASKED, operations=["trellis_fold"]))
+    assert outcome == "incomplete"
+    assert "mutants of the same kernels are not in it: trellis_decode/" in text
+
+
 def test_a_campaign_that_was_stopped(tmp_path: Path) -> None:
     written(tmp_path, count=6)
     ((outcome, text),) = reasons(tmp_path)

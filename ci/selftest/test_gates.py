@@ -117,3 +117,20 @@ def test_a_night_asks_for_fresh_cases_of_the_full_tier() -> None:
     assert (nightly.tier, nightly.seed, nightly.bits) == ("full", "nonzero", True)
     shards = yaml.safe_load((WORKFLOWS / "nightly.yml").read_text())["jobs"]["full"]["strategy"]["matrix"]["shard"]
     assert shards == [f"{index}/{len(shards)}" for index in range(1, len(shards) + 1)]
+
+
+def test_a_release_is_held_against_our_own_policy_with_all_mutants() -> None:
+    jobs = yaml.safe_load((WORKFLOWS / "release.yml").read_text())["jobs"]
+    given = jobs["gate"]["steps"][-1]["with"]
+    assert given["policy"] == "ci/gate.toml"
+    assert given["mutants"].endswith("/mutants.json")
+    (planted,) = (step for step in jobs["mutants"]["steps"] if step.get("run") == "ci/steps/mutants")
+    assert not {"SINCE", "SHARD"} & set(planted["env"])
+    assert list(tomllib.loads((ROOT / "ci" / "gate.toml").read_text())["legs"]) == ["host"]
+    assert jobs["host"]["steps"][-1]["with"]["leg"] == "host"
+
+
+def test_changed_kernels_are_judged_in_every_part() -> None:
+    job = yaml.safe_load((WORKFLOWS / "ci.yml").read_text())["jobs"]["mutants"]
+    parts = job["strategy"]["matrix"]["shard"]
+    assert parts == [f"{index}/{len(parts)}" for index in range(1, len(parts) + 1)]

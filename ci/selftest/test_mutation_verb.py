@@ -6,11 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from mlx_assay.conformance.cli import main
+from mlx_assay.conformance.mutation.mutant import Mutant, chosen
+from mlx_assay.conformance.mutation.ruling import Ruling
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.verbs import mutate
 from mlx_assay.conformance.verbs.refusal import Refusal
@@ -22,6 +26,7 @@ from mlx_assay.conformance.verbs.refusal import Refusal
         (["softmax"], 2, "Expected an operation, one of apply_token_bitmask"),
         (["--operator", "typo"], 2, "Expected an operator, one of comparison-strictness"),
         (["logit_softcap", "--operator", "barrier-dropped"], 3, "Expected a choice that some mutant meets"),
+        (["--judge", "--shard", "1/2"], 2, "Expected --shard for the built-in kernels alone"),
         (["--json", "/nowhere/mutants.json"], 2, "Expected a file in a folder that can be written"),
     ],
 )
@@ -75,6 +80,20 @@ def test_nothing_changed_is_nothing_to_do(repository: Path, capsys: pytest.Captu
     assert main(["mutate", "--changed-since", "HEAD", "--json", str(report)]) == 0
     assert "no text of a kernel" in capsys.readouterr().out
     assert json.loads(report.read_text())["mutants"] == []
+
+
+def test_shards_hold_every_mutant_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    judged: list[list[str]] = []
+
+    def none(mutants: Sequence[Mutant], *_: object, **__: object) -> tuple[list[Ruling], bool]:
+        judged.append([mutant.id for mutant in mutants])
+        return [Ruling(mutant.id, "equivalent") for mutant in mutants], True
+
+    monkeypatch.setattr(mutate.campaign, "run", none)
+    for part in ("1/3", "2/3", "3/3"):
+        assert main(["mutate", "logit_softcap", "--shard", part, "--json", str(tmp_path / "mutants.json")]) == 0
+    assert len({len(part) for part in judged}) <= 2
+    assert sorted(chain(*judged)) == sorted(mutant.id for mutant in chosen(["logit_softcap"], [], None))
 
 
 def test_a_whole_run(tmp_path: Path) -> None:

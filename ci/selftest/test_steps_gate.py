@@ -59,6 +59,7 @@ def test_the_gate_is_given_every_report_and_the_artefact(code: int, stage: Stage
         str(reports / name) for name in ("local.json", "report-host/host.json", "report-metal/metal.json")
     ]
     assert str(asked["policy"]) == "ci/gate.toml"
+    assert asked["mutants"] is None
     assert asked["commit"] == "c" * 40
     assert asked["url"] == "https://github.example/o/r/actions/runs/12"
     assert str(asked["artefact"]) == str(artefact)
@@ -116,3 +117,29 @@ def test_a_shard_has_a_report_of_its_own(stage: Stage) -> None:
     assert asked["shard"] == "2/8"
     assert stage.outputs["name"] == "host-2-of-8"
     assert Path(stage.outputs["report"]).name == "host-2-of-8.json"
+
+
+def test_a_report_of_mutants_is_handed_on(stage: Stage) -> None:
+    assert gated(stage, 0, MUTANTS="/m/mutants.json") == 0
+    (arguments,) = stage.of("mlx-assay")
+    assert parsed(arguments)["mutants"] == "/m/mutants.json"
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_faults_are_planted_in_what_has_changed(code: int, there: bool, stage: Stage) -> None:
+    stage.put("mlx-assay", f"echo told\nexit {code}")
+    stage.put("git", "" if there else "exit 1")
+    assert stage.run(STEPS / "mutants", SINCE="c" * 40, SHARD="2/4", WORKERS="3").returncode == code
+    (arguments,) = stage.of("mlx-assay")
+    asked = parsed(arguments)
+    assert asked["changed_since"] == ("c" * 40 if there else None)
+    assert (asked["shard"], asked["n"]) == ((2, 4), 3)
+    assert (stage.folder / "summary").read_text() == "```\ntold\n```\n"
+
+
+def test_faults_are_planted_in_all_kernels_where_nothing_is_named(stage: Stage) -> None:
+    stage.put("mlx-assay")
+    assert stage.run(STEPS / "mutants").returncode == 0
+    asked = parsed(stage.of("mlx-assay")[0])
+    assert (asked["changed_since"], asked["shard"], asked["operations"]) == (None, None, [])

@@ -56,7 +56,7 @@ def script(path: Path, step: dict[str, Any]) -> Path:
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert [path.name for path in WORKFLOWS] == ["ci.yml", "gate.yml", "nightly.yml"]
+    assert [path.name for path in WORKFLOWS] == ["ci.yml", "gate.yml", "nightly.yml", "release.yml"]
     assert len(ACTIONS) == 2
     assert len(list(steps())) > 40
 
@@ -141,7 +141,7 @@ def test_the_self_hosted_mac_never_runs_a_fork() -> None:
 
 
 def test_the_gate_waits_for_every_job() -> None:
-    for name in ("ci", "nightly"):
+    for name in ("ci", "nightly", "release"):
         all_jobs = read(ROOT / ".github" / "workflows" / f"{name}.yml")["jobs"]
         apart = {"exploration", "fixtures", "judge", "mutants", "soak", "versions"} if name == "nightly" else set()
         assert set(all_jobs["gate"]["needs"]) == set(all_jobs) - {"gate"} - apart

@@ -16,6 +16,7 @@ EPILOG = """examples:
   mlx-assay mutate normalized_argmax
   mlx-assay mutate --operator barrier-dropped --operator comparison-strictness
   mlx-assay mutate --changed-since origin/main --json mutants.json
+  mlx-assay mutate --changed-since origin/main --shard 1/4
   mlx-assay mutate --needless mutants.json
   mlx-assay mutate --judge comparison --json judge.json
   mlx-assay mutate --judge --sample 12
@@ -57,6 +58,12 @@ def add(verbs: Any) -> None:
     )
     mutate.add_argument("--changed-since", metavar="REF", help="only texts that differ from those of this git commit")
     mutate.add_argument(
+        "--shard",
+        metavar="I/N",
+        type=checked(options.shard),
+        help="one part of N of the built-in kernels' mutants, for another machine each",
+    )
+    mutate.add_argument(
         "--needless",
         metavar="FILE",
         action="append",
@@ -93,6 +100,11 @@ def _mutate(arguments: argparse.Namespace) -> int:
         from mlx_assay.conformance.verbs.needless import needless
 
         return needless(arguments.needless, arguments.json)
+    apart = arguments.judge or arguments.implementation is not None or arguments.tests is not None
+    if apart and arguments.shard is not None:
+        raise Refusal(
+            "Expected --shard for the built-in kernels alone but got it with --judge, --implementation or --tests"
+        )
     if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
     if arguments.judge:
@@ -135,6 +147,7 @@ def _mutate(arguments: argparse.Namespace) -> int:
         arguments.operations,
         arguments.operator,
         changed_since=arguments.changed_since,
+        shard=arguments.shard,
         limit=arguments.limit or CASE_SECONDS,
         workers=arguments.n,
         json=arguments.json,

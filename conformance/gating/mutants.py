@@ -9,6 +9,7 @@ from mlx_assay.conformance.gating.intake import printed, read
 from mlx_assay.conformance.gating.policy import Mutants
 from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named
 from mlx_assay.conformance.mutation import report
+from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.ruling import SURVIVED
 from mlx_assay.conformance.mutation.source import SERVED, sources
 
@@ -36,11 +37,13 @@ def _held(found: report.Campaign, asked: Mutants) -> Iterator[Reason]:
     if not found.complete:
         yield incomplete(WHERE, "the campaign was not run to its end", AGAIN)
     installed = {name: source.digest for name, source in sources().items()}
+    judged = {name for text in found.sources for name in SERVED.get(text, ())}
     if others := sorted(name for name, digest in found.sources.items() if installed.get(name) != digest):
         yield incomplete(WHERE, f"it is of other kernels than those installed: {named(others)}", AGAIN)
-    judged = {name for text in found.sources for name in SERVED.get(text, ())}
-    if missing := sorted(set(asked.operations) - judged):
+    elif missing := sorted(set(asked.operations) - judged):
         yield incomplete(WHERE, f"it has no mutants of {', '.join(missing)}", AGAIN)
+    elif found.complete and (left := _left_out(found, asked)):
+        yield incomplete(WHERE, f"{len(left)} mutants of the same kernels are not in it: {named(left)}", AGAIN)
     if len(found.mutants) < asked.least:
         yield incomplete(WHERE, f"it has {len(found.mutants)} mutants, and {asked.least} are needed", AGAIN)
     if found.score is None or found.score < asked.score:
@@ -48,3 +51,13 @@ def _held(found: report.Campaign, asked: Mutants) -> Iterator[Reason]:
         told = "none" if found.score is None else f"{found.score:.4f}"
         mend = "add a case that kills them, or the reason why they are equivalent"
         yield differs(WHERE, f"the score is {told}, and {asked.score} is needed: {named(survivors)}", mend)
+
+
+def _left_out(found: report.Campaign, asked: Mutants) -> list[str]:
+    """Mutants that a narrower campaign, or a shard of one, did not choose."""
+    held, wanted = {row.id for row in found.mutants}, set(asked.operations)
+    return [
+        mutant.id
+        for mutant in all_mutants().values()
+        if mutant.id not in held and (mutant.source.name in found.sources or wanted & set(mutant.source.operations))
+    ]

@@ -29,6 +29,7 @@ def mutate(
     operators: Sequence[str],
     *,
     changed_since: str | None = None,
+    shard: tuple[int, int] | None = None,
     limit: float = 10.0,
     workers: int = 2,
     json: str | None = None,
@@ -46,6 +47,9 @@ def mutate(
     except equivalents.StaleError as error:
         raise Refusal(str(error)) from None
     mutants = _chosen(operations, operators, changed_since, say)
+    if shard is not None:
+        # In turn, so that each shard has mutants of every text: some take far longer than others.
+        mutants = mutants[shard[0] - 1 :: shard[1]]
     began = time.monotonic()
     say(f"{len(mutants)} mutants, {workers} at a time")
     try:
