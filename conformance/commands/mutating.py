@@ -80,6 +80,11 @@ def add(verbs: Any) -> None:
     )
     mutate.add_argument("--recheck", action="store_true", help="run equivalent mutants too: one that is killed fails")
     mutate.add_argument("--learn", action="store_true", help="keep the cases that kill most as those tried first")
+    mutate.add_argument(
+        "--thorough",
+        action="store_true",
+        help="try every case of those tried first on each mutant, and name all that kill it in the JSON report",
+    )
     mutate.set_defaults(call=_mutate)
 
 
@@ -107,6 +112,8 @@ def _mutate(arguments: argparse.Namespace) -> int:
         )
     if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
+    if arguments.thorough and (arguments.judge or arguments.implementation is not None or arguments.tests is not None):
+        raise Refusal("Expected --thorough with the built-in kernels alone: leave it out")
     if arguments.judge:
         from mlx_assay.conformance.verbs.judge_mutants import judge_mutants
 
@@ -154,4 +161,5 @@ def _mutate(arguments: argparse.Namespace) -> int:
         html=arguments.html,
         learn=arguments.learn,
         recheck=arguments.recheck,
+        thorough=arguments.thorough,
     )

@@ -51,10 +51,12 @@ class Bench:
     """Judges mutants on the cases of a suite, the quick tier unless another is given, until the first that kills.
 
     `shared` is a folder that all workers of a campaign share, `limit` the seconds that a case may take, `part` the
-    worker's number.
+    worker's number. `thorough`: all cases that are tried first are tried on each mutant, whichever kills it.
     """
 
-    def __init__(self, shared: Path, limit: float, part: int = 0, suite: Suite | None = None) -> None:
+    def __init__(
+        self, shared: Path, limit: float, part: int = 0, suite: Suite | None = None, thorough: bool = False
+    ) -> None:
         self.folder = folder = shared / f"part_{part}"
         os.environ[stage.FOLDER] = str(folder)
         if cache_directory().name != CACHE:
@@ -67,6 +69,7 @@ class Bench:
         self._texts = Texts(shared / stage.TEXTS)
         self._part = part
         self.suite = suite or quick
+        self._thorough = thorough
         self._checking = False
         self._playbill = Playbill(folder)
         root = kernels()
@@ -114,9 +117,8 @@ class Bench:
         cases = {case.id: case for case in self.suite(mutant.source.operations)}
         first = [cases[case_id] for case_id in killers(mutant.source.name) if case_id in cases][:FIRST]
         first = first or list(cases.values())[:FIRST]
-        for case in first:
-            if by := self._killed(case, name):
-                return Ruling(mutant.id, KILLED, by)
+        if by_first := self._killing(first, name):
+            return Ruling(mutant.id, KILLED, by_first[0], also=tuple(by_first[1:]))
         if mutant.same_code and (texts := self._same(mutant, list(cases.values()))):
             return Ruling(mutant.id, EQUIVALENT, reason=SAME_CODE.format(texts=texts))
         for case in cases.values():
@@ -127,6 +129,20 @@ class Bench:
                 if case_id in cases and (by := self._killed(cases[case_id], name)):
                     return Ruling(mutant.id, KILLED, by)
         return Ruling(mutant.id, SURVIVED)
+
+    def _killing(self, first: Sequence[Case], name: str) -> list[str]:
+        """Who of the cases that are tried first kills a mutant: the first that does, or all of them.
+
+        One that kills by its time is not waited for again.
+        """
+        found: list[str] = []
+        for case in first:
+            began = time.perf_counter()
+            if by := self._killed(case, name):
+                found.append(by)
+                if not self._thorough or by != case.id or time.perf_counter() - began > self.limit / 2:
+                    break
+        return found
 
     def _same(self, mutant: Mutant, cases: Sequence[Case]) -> int:
         """Every text of the operations is known once every case has run on the kernels as they are.

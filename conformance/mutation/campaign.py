@@ -36,18 +36,19 @@ def run(
     limit: float,
     workers: int,
     recheck: bool = False,
+    thorough: bool = False,
     watch: Watch = lambda *_: None,
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each mutant, in their order, and whether none is missing.
 
-    Mutants with a reason are equivalent without being run; with `recheck` they are run, and may be killed. Ctrl-C ends
-    a campaign with what has been ruled until then.
+    Mutants with a reason are equivalent without being run; with `recheck` they are run, and may be killed. With
+    `thorough` each meets all cases that are tried first. Ctrl-C ends a campaign with what has been ruled until then.
     CampaignError: the kernels themselves do not conform here, or a worker is gone.
     """
 
     def rule(pending: Sequence[Mutant]) -> Generator[Ruling, None, None]:
         with _folder() as folder:
-            yield from _ruled([mutant.id for mutant in pending], folder, limit, workers)
+            yield from _ruled([mutant.id for mutant in pending], folder, limit, workers, thorough)
 
     return gathered(mutants, reasons, rule, recheck, watch)
 
@@ -85,14 +86,14 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int) -> Iterator[Ruling]:
+def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int, thorough: bool) -> Iterator[Ruling]:
     """Each in the order in which it comes; workers are processes, since a mutant's may need to be replaced."""
     context = multiprocessing.get_context("spawn")
     numbers = context.Queue()
     count = min(workers, max(len(ids), 1))
     for number in range(count):
         numbers.put(number)
-    pool = ProcessPoolExecutor(count, context, initializer=_start, initargs=(str(folder), limit, numbers))
+    pool = ProcessPoolExecutor(count, context, initializer=_start, initargs=(str(folder), limit, numbers, thorough))
     waiting: set[Future[Ruling]] = {pool.submit(_rule, mutant_id) for mutant_id in ids}
     try:
         while waiting:
@@ -105,7 +106,7 @@ def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int) -> Iter
         pool.shutdown(cancel_futures=True)
 
 
-def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int]) -> None:
+def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int], thorough: bool) -> None:
     global _bench
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Ctrl-C is for the process that gathers: a worker ends the mutant that it is at.
@@ -113,7 +114,7 @@ def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int]) -> No
     # One thread a worker: pools of several on the same cores wait for each other.
     for name in ("OMP_NUM_THREADS", "MLX_ASSAY_THREADS"):
         os.environ.setdefault(name, "1")
-    _bench = Bench(Path(folder), limit, numbers.get())
+    _bench = Bench(Path(folder), limit, numbers.get(), thorough=thorough)
 
 
 def _end_with_parent() -> None:

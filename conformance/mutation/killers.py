@@ -35,6 +35,16 @@ def checked_cases(operations: Sequence[str]) -> list[str]:
     return [case_id for operation in operations for case_id in _read()["checked"].get(operation, ())]
 
 
+def all_killers() -> list[str]:
+    """Ids of every case that is tried first on some text, each once."""
+    return list(dict.fromkeys(case_id for ids in _read()["killers"].values() for case_id in ids))
+
+
+def all_checked() -> list[str]:
+    """Ids of every case that is run under the checker, each once."""
+    return list(dict.fromkeys(case_id for ids in _read()["checked"].values() for case_id in ids))
+
+
 def learned(kills: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """The order from (text, case that killed), the most frequent first and the id deciding ties."""
     counts: dict[str, Counter[str]] = {}

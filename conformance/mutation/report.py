@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 SCHEMA = "mlx-assay-mutants/1"
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One mutant. `place` is file:line:column; `killed_by` a case id, or begins with checker: or compilation:."""
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One mutant. `place` is file:line:column; `killed_by` a case id, or begins with checker: or compilation:.
+
+    `also` are ids of other cases that kill it, where a campaign tried more than the first that does.
+    """
 
     id: str
     operation: str
@@ -34,6 +37,7 @@ class Row(msgspec.Struct, frozen=True):
     place: str
     outcome: str
     killed_by: str
+    also: tuple[str, ...] = ()
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +64,8 @@ def campaign(
     rows = []
     for ruling in rulings:
         mutant = known[ruling.id]
-        rows.append(
-            Row(mutant.id, mutant.operation, mutant.operator, str(mutant.place), ruling.outcome, ruling.killed_by)
-        )
+        known_by = (mutant.id, mutant.operation, mutant.operator, str(mutant.place))
+        rows.append(Row(*known_by, ruling.outcome, ruling.killed_by, ruling.also))
     return Campaign(
         mutants=rows,
         selected=len(mutants),

@@ -12,10 +12,14 @@ CHECKER, COMPILATION, TEST = "checker", "compilation", "test"
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """An outcome, who killed the mutant (a case, a test, the checker or compilation), or why it is equivalent."""
+    """An outcome, who killed the mutant (a case, a test, the checker or compilation), or why it is equivalent.
+
+    `also` are other cases that were tried and kill it too.
+    """
 
     id: str
     outcome: str
     killed_by: str = ""
     reason: str = ""
     seconds: float = 0.0
+    also: tuple[str, ...] = ()

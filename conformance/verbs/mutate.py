@@ -36,6 +36,7 @@ def mutate(
     html: str | None = None,
     learn: bool = False,
     recheck: bool = False,
+    thorough: bool = False,
     say: Say = print,
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
@@ -56,7 +57,7 @@ def mutate(
         watch = Progress().told
         with interruptible():
             rulings, complete = campaign.run(
-                mutants, reasons, limit=limit, workers=workers, recheck=recheck, watch=watch
+                mutants, reasons, limit=limit, workers=workers, recheck=recheck, thorough=thorough, watch=watch
             )
     except CampaignError as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from None
