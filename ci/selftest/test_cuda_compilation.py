@@ -122,6 +122,12 @@ def test_an_address_is_asked_for_its_alignment_only_where_it_may_lack_it(body: s
     assert ("apart" in program(body).ptx.decode()) == checked
 
 
+def test_what_is_known_of_an_array_is_known_in_a_long_kernel_too() -> None:
+    steps = "".join(f"y[{i} * n + i] = metal::fma(x[i + {i} * n], x[i], y[i]); " for i in range(300))
+    body = f"const uint i = thread_position_in_grid.x, n = threads_per_grid.x; {steps}"
+    assert "apart" not in program(body).ptx.decode()
+
+
 def test_volatile_and_atomic_access_stays_as_it_is() -> None:
     ptx = program("volatile device float* p = y; p[0] = x[0]; p[1] = p[0];").ptx.decode()
     assert "st.volatile" in ptx

@@ -58,6 +58,7 @@ def entry(text: Text, arguments: str) -> str:
     aligned = "".join(
         f"__builtin_assume(((ulong)b{i} & (alignof({_element(p)}) - 1)) == 0);\n" for i, p in enumerate(buffers)
     )
+    # Inlined, since what is assumed of the buffers here is not known in a function of its own.
     return (
         '#include "entry.h"\n'
         f'extern "C" void {ENTRY}({pointers}uint x, uint y, uint z, uint pattern, uint words) {{\n'
@@ -66,7 +67,7 @@ def entry(text: Text, arguments: str) -> str:
         "if (!assay::placed(position, x, y, z)) return;\n"
         "const assay::Position* p = &position;\n"
         f"{aligned}const ulong b[] = {{{addresses}}};\n"
-        f"{text.name}{text.template_arguments}({arguments});\n}}\n"
+        f"[[clang::always_inline]] {text.name}{text.template_arguments}({arguments});\n}}\n"
     )
 
 
