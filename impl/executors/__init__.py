@@ -9,6 +9,7 @@ from mlx_assay.impl.executors.choice import (
     poison,
     use,
 )
+from mlx_assay.impl.executors.counting import CountingError, Counts, counted
 from mlx_assay.impl.executors.diagnosis import Finding, describe, doctor
 from mlx_assay.impl.executors.divergence import DivergenceWarning
 from mlx_assay.impl.executors.kernel import Kernel, metal_kernel
@@ -18,6 +19,8 @@ from mlx_assay.impl.executors.trace import shapeless_tracing, tracing
 
 __all__ = [
     "NAMES",
+    "CountingError",
+    "Counts",
     "DivergenceWarning",
     "ExecutorUnavailable",
     "Finding",
@@ -25,6 +28,7 @@ __all__ = [
     "RememberedNoMetal",
     "UnknownExecutor",
     "available",
+    "counted",
     "cuda_metal",
     "current",
     "describe",

@@ -32,9 +32,8 @@ class _Block:
     lines: list[str]
     after: list[int] = field(default_factory=list)
 
-    @property
-    def calls(self) -> bool:
-        return any("@assay_" in line and _CALL.search(line) for line in self.lines)
+    def calls(self, call: re.Pattern[str]) -> bool:
+        return any("@assay_" in line and call.search(line) for line in self.lines)
 
     def end(self) -> int:
         """The index of the line that leaves the block."""
@@ -111,11 +110,12 @@ def _loops(blocks: list[_Block], nodes: set[int], after: dict[int, list[int]], c
 
 
 class _Keys:
-    """The keys of a function's calls."""
+    """The keys of a function's calls. `counter`: how the names of what counts turns begin."""
 
-    def __init__(self, blocks: list[_Block]) -> None:
+    def __init__(self, blocks: list[_Block], call: re.Pattern[str], counter: str) -> None:
         self.blocks = blocks
-        self.calls = {k for k, block in enumerate(blocks) if block.calls}
+        self.counter = counter
+        self.calls = {k for k, block in enumerate(blocks) if block.calls(call)}
         self.numbered: list[_Loop] = []
         everything = set(range(len(blocks)))
         self.way: dict[int, list[_Loop]] = {k: [] for k in self.calls}
@@ -127,7 +127,7 @@ class _Keys:
         within: dict[tuple[int, ...], dict[tuple[int, int], int]] = {}
         for k in sorted(self.calls):
             for at, line in enumerate(blocks[k].lines):
-                if _CALL.search(line):
+                if call.search(line):
                     self.places[k, at] = self._place(k, at, within, counts)
         self.bits = [(count - 1).bit_length() if count else 0 for count in counts]
         self.turn_bits = (64 - sum(self.bits)) // self.levels if self.levels else 0
@@ -180,12 +180,11 @@ class _Keys:
         lines.append(f"  {name} = or i64 {total}, {fixed}")
         return lines, name
 
-    @staticmethod
-    def _turn(turns: list[_Loop], name: str) -> tuple[list[str], str]:
+    def _turn(self, turns: list[_Loop], name: str) -> tuple[list[str], str]:
         """The turn of a loop; of loops that share what is left of the key, the sum of their turns, spread."""
         lines, turn = [], "0"
         for n, loop in enumerate(turns):
-            lines.append(f"  {name}.{n} = load i64, ptr %assay.turn.{loop.number}")
+            lines.append(f"  {name}.{n} = load i64, ptr {self.counter}.{loop.number}")
             lines.append(f"  {name}.{n}.spread = mul i64 {turn}, 2654435761")
             lines.append(f"  {name}.{n}.sum = add i64 {name}.{n}.spread, {name}.{n}")
             turn = f"{name}.{n}.sum"
@@ -194,7 +193,7 @@ class _Keys:
     def counted(self) -> None:
         """Writes into the blocks what counts the turns of each loop."""
         for loop in self.numbered:
-            counter = f"%assay.turn.{loop.number}"
+            counter = f"{self.counter}.{loop.number}"
             for k, block in enumerate(self.blocks):
                 if loop.header not in block.after:
                     continue
@@ -216,7 +215,7 @@ def _lines(keys: _Keys) -> Iterator[str]:
     for k, block in enumerate(keys.blocks):
         for n, line in enumerate(block.lines):
             if k == 0 and n == at:
-                yield from (f"  %assay.turn.{loop.number} = alloca i64" for loop in keys.numbered)
+                yield from (f"  {keys.counter}.{loop.number} = alloca i64" for loop in keys.numbered)
             yield line
 
 
@@ -225,12 +224,22 @@ def keyed(ir: str) -> str:
     head = _THREAD.search(ir)
     if head is None or not _CALL.search(ir, head.end()):
         return ir
+    return with_keys(ir, _CALL, r"\g<call>@assay_\g<name>_at\g<given>, i64 {key})", "%assay.turn") + DECLARATIONS
+
+
+def with_keys(ir: str, call: re.Pattern[str], replacement: str, counter: str) -> str:
+    """IR in which each call in `assay_thread` that `call` finds is replaced; `{key}` in the replacement is its key.
+
+    `counter`: how the names of what counts turns begin.
+    """
+    head = _THREAD.search(ir)
+    if head is None:
+        return ir
     end = ir.index("\n}\n", head.end())
-    keys = _Keys(_blocks(ir[head.end() : end].split("\n")))
+    keys = _Keys(_blocks(ir[head.end() : end].split("\n")), call, counter)
     for (k, at), _ in sorted(keys.places.items(), reverse=True):
-        made, value = keys.value(k, at, f"%assay.key.{k}.{at}")
+        made, value = keys.value(k, at, f"{counter}.key.{k}.{at}")
         lines = keys.blocks[k].lines
-        line = _CALL.sub(rf"\g<call>@assay_\g<name>_at\g<given>, i64 {value})", lines[at])
-        lines[at : at + 1] = [*made, line]
+        lines[at : at + 1] = [*made, call.sub(replacement.replace("{key}", value), lines[at])]
     keys.counted()
-    return ir[: head.end()] + "\n".join(_lines(keys)) + ir[end:] + DECLARATIONS
+    return ir[: head.end()] + "\n".join(_lines(keys)) + ir[end:]

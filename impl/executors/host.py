@@ -14,6 +14,11 @@ from mlx_assay.impl.executors.checker.call import call, extent
 from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
+from mlx_assay.impl.executors.counting import compilation as counted
+from mlx_assay.impl.executors.counting.request import span
+from mlx_assay.impl.executors.counting.run import run as counted_run
+from mlx_assay.impl.executors.counting.session import current as counting
+from mlx_assay.impl.executors.counting.session import refuse
 from mlx_assay.impl.executors.divergence import Divergence, warn
 from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.guard import Guard
@@ -108,12 +113,15 @@ class HostKernel:
             library = objects.build(translate(text), switches, MATH_MODES[self.definition.math_mode])
         except objects.CompilationError as error:
             raise self._uncompiled(text, error) from None
-        if library.threadgroup_bytes > launch.MAX_THREADGROUP_BYTES:
+        self._check_memory(library.threadgroup_bytes)
+        return self._prepared.setdefault(key, _Prepared(text, library))
+
+    def _check_memory(self, bytes_: int) -> None:
+        if bytes_ > launch.MAX_THREADGROUP_BYTES:
             raise RuntimeError(
-                f"[metal_kernel] kernel {self.definition.name!r} declares {library.threadgroup_bytes} bytes of "
+                f"[metal_kernel] kernel {self.definition.name!r} declares {bytes_} bytes of "
                 f"threadgroup memory, and {launch.MAX_THREADGROUP_BYTES} is the most: declare less."
             )
-        return self._prepared.setdefault(key, _Prepared(text, library))
 
     def _uncompiled(self, text: Text, error: Exception) -> RuntimeError:
         return RuntimeError(
@@ -201,6 +209,24 @@ class HostKernel:
             for bytes_, out in zip(found, outputs, strict=True)
         ]
 
+    def _count(
+        self, text: Text, arguments: Sequence[Argument], how: tuple[Sequence[int], Sequence[int], int, int]
+    ) -> None:
+        try:
+            library = counted.build(translate(text), fidelity.current(), MATH_MODES[self.definition.math_mode])
+        except objects.CompilationError as error:
+            raise self._uncompiled(text, error) from None
+        self._check_memory(library.threadgroup_bytes)
+        spans = [
+            span(a.address - a.before, a.size, parameter.type)
+            for a, parameter in zip(arguments, text.parameters, strict=False)
+        ]
+        texts = {"source": text.source, "header": text.header}
+        launch.check_fault(
+            self.definition.name,
+            *counted_run(self.definition.name, library, texts, [a.address for a in arguments], spans, *how),
+        )
+
     def __call__(
         self,
         inputs: Sequence[mx.array],
@@ -218,13 +244,15 @@ class HostKernel:
         check_size("output_shapes", len(output_shapes), len(definition.output_names))
         check_size("output_dtypes", len(output_dtypes), len(definition.output_names))
         if (session := checking()) is not None:
+            refuse(definition.name, "the checker", "count it outside of checked()")
             return self._checked(
                 *(session, inputs, output_shapes, output_dtypes, grid, threadgroup, template, init_value, poison)
             )
         launch.check_grid(grid, threadgroup)
-        prepared = self._prepare(inputs, output_dtypes, template)
+        prepared = None if counting() is not None else self._prepare(inputs, output_dtypes, template)
+        text = self.text(inputs, output_dtypes, template) if prepared is None else prepared.text
         if verbose:
-            print(f"Generated source code for `{definition.name}`:\n```\n{prepared.text}\n```")
+            print(f"Generated source code for `{definition.name}`:\n```\n{text}\n```")
         mx.eval(*inputs)
         keep: list[object] = []
         arguments = self._arguments(inputs, keep)
@@ -232,6 +260,9 @@ class HostKernel:
         for name, out in zip(definition.output_names, outputs, strict=True):
             arguments.append(Argument(name, launch.layout(out)[0], 0, out.nbytes, out.itemsize, True))
         how = (grid, threadgroup, poison, choice.code(choice.current_schedule()))
+        if prepared is None:
+            self._count(text, arguments, how)
+            return outputs
         if not choice.is_guarded():
             self._met(launch.launch(prepared.library, definition.name, [a.address for a in arguments], *how))
             return outputs

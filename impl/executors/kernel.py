@@ -6,6 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from mlx_assay.impl.executors import arguments, choice, observation
+from mlx_assay.impl.executors.counting.session import refuse
 from mlx_assay.impl.executors.cuda.kernel import CudaKernel
 from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
@@ -45,7 +46,7 @@ class Kernel:
 
         On host the kernel runs during the call, its arrays are evaluated and `stream` has no meaning.
         TypeError, ValueError: arguments that MLX refuses; a gradient or tangent that is asked through the kernel.
-        RuntimeError: the kernel does not compile, faults, or is called inside a trace on host.
+        RuntimeError: the kernel does not compile, faults, is called inside a trace on host, or cannot be counted.
         """
         arrays = arguments.arrays(inputs)
         output_shapes, output_dtypes = arguments.shapes(output_shapes), arguments.dtypes(output_dtypes)
@@ -54,6 +55,7 @@ class Kernel:
         arguments.check_way(verbose, stream)
         call = observation.Call(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value)
         if (executor := choice.current()) != "host":
+            refuse(self.definition.name, f"the executor {executor!r}")
             observation.begun(self.definition, call)
             made = self._gpu(executor)(
                 *(arrays, output_shapes, output_dtypes, grid, threadgroup, template, init_value, verbose),

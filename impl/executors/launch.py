@@ -37,6 +37,7 @@ class _Launch(ctypes.Structure):
         ("guarded", ctypes.c_uint32),
         ("next_threadgroup", ctypes.c_uint64),
         ("may_ask", ctypes.c_uint32),
+        ("counter", ctypes.c_void_p),
     )
 
 
@@ -166,12 +167,17 @@ def launch(
     fault = crew.run(library.launch, request)
     if guard is not None and fault >= STRAY:
         raise guard.error(name, fault, request.fault_address, request.fault_access)
+    check_fault(name, fault, request.lines)
+    return Divergence(request.divergent_simdgroup_operations, request.barriers_after_exits)
+
+
+def check_fault(name: str, fault: int, lines: Sequence[int]) -> None:
+    """RuntimeError: what the scheduler has met, with the source lines that it told."""
     if fault == 1:
-        a, b = request.lines
+        a, b = lines
         raise RuntimeError(
             f"[metal_kernel] kernel {name!r} on the host executor: threads of one threadgroup wait at different "
             f"barriers, source lines {a} and {b}: every thread has to reach the same threadgroup_barrier."
         )
     if fault:
         raise RuntimeError("[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)")
-    return Divergence(request.divergent_simdgroup_operations, request.barriers_after_exits)

@@ -53,6 +53,7 @@ class CompilationError(Rejected):
 RUNTIME_SOURCES = (
     *("grid.cpp", "threadgroup.cpp", "schedule.cpp", "fiber.cpp", "switch.cpp", "collective.cpp", "barrier.cpp"),
     *("checker.cpp", "shadow.cpp", "order.cpp", "findings.cpp", "guard.cpp", "half.cpp"),
+    *("counter.cpp", "traffic.cpp", "counted.cpp"),
 )
 
 
@@ -148,7 +149,8 @@ def unaligned(ir: str) -> str:
     return _ALIGNED_ACCESS.sub(lambda m: re.sub(r"\balign \d+", "align 1", m[0]), ir)
 
 
-def _flags(fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
+def flags(fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
+    """The beginning of the command line that compiles a translated kernel."""
     compiler = toolchain()
     contracted = () if fidelity.contraction == "on" else (UNCONTRACTED,)
     decided = (*KERNEL_FLAGS, *DENORMAL_FLAGS[fidelity.f32_denormals], *contracted, *defines)
@@ -223,8 +225,8 @@ def compile_object(source: Path, output: Path) -> None:
 def _compile_kernel(source: Path, output: Path, fidelity: Fidelity, defines: tuple[str, ...] = ()) -> None:
     ir = source.with_suffix(".ll")
     given = source.read_text()
-    flags = _flags(fidelity, (*pragma(given), *defines))
-    text = untrapped(unaligned(_keyed(front_end(given, ir, flags)[0], ir)))
+    decided = flags(fidelity, (*pragma(given), *defines))
+    text = untrapped(unaligned(_keyed(front_end(given, ir, decided)[0], ir)))
     if fidelity.contraction == "off":
         text = uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))

@@ -14,6 +14,11 @@ from mlx_assay.impl.executors.checker.compilation import CheckedLibrary
 from mlx_assay.impl.executors.checker.run import Argument as CheckedArgument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
+from mlx_assay.impl.executors.counting.compilation import CountedLibrary
+from mlx_assay.impl.executors.counting.request import Span, span
+from mlx_assay.impl.executors.counting.run import run as counted_run
+from mlx_assay.impl.executors.counting.session import current as counting
+from mlx_assay.impl.executors.counting.session import refuse
 
 Axes = int | Sequence[int]
 
@@ -75,11 +80,38 @@ class RawKernel:
         name = schedule or choice.current_schedule()
         code = choice.code(name)
         pattern = poison if poison is not None else choice.current_poison()
+        filled = launch.DEFAULT_POISON if pattern is None else pattern
         if (session := checking()) is not None:
+            refuse(self.name, "the checker", "count it outside of checked()")
             self._checked(session, keep, addresses, total, threadgroup)
+        elif counting() is not None:
+            self._count(keep, addresses, total, threadgroup, filled, code)
         elif all(total):
-            filled = launch.DEFAULT_POISON if pattern is None else pattern
             self._run(addresses, total, threadgroup, filled, code)
+
+    def _countable(self) -> CountedLibrary:
+        """The kernel's counted build."""
+        refuse(self.name, "code that Apple has compiled", "count a kernel's text")
+        raise NotImplementedError
+
+    def _count(
+        self,
+        keep: list[object],
+        addresses: list[int],
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+        poison: int,
+        schedule: int,
+    ) -> None:
+        held = iter(keep)
+        spans: list[Span] = []
+        for argument, address in zip(self.buffers, addresses, strict=True):
+            if address:
+                array: Any = next(held)
+                before, size = extent(array.shape, launch.layout(array)[1], array.itemsize)
+                spans.append(span(address - before, size, argument.type))
+        how = (addresses, spans, grid, threadgroup, poison, schedule)
+        self._check(*counted_run(self.name, self._countable(), {}, *how))
 
     def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
         """The kernel's checked build, and the texts that its places are in."""
@@ -126,9 +158,11 @@ class RawKernel:
         request = launch.prepare(self._thread(), self.threadgroup_bytes, grid, threadgroup, poison, schedule)
         passed = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
         request.buffers = ctypes.addressof(passed)
-        fault = crew.run(self._launch, request)
+        self._check(crew.run(self._launch, request), request.lines)
+
+    def _check(self, fault: int, lines: Sequence[int]) -> None:
         if fault == 1:
-            first, second = (self._site(n) for n in request.lines)
+            first, second = (self._site(n) for n in lines)
             raise LaunchError(
                 f"kernel {self.name!r}: threads of one threadgroup wait at different barriers, {first} and {second}: "
                 "check the grid and the threadgroup against MLX's dispatch of this kernel"

@@ -76,7 +76,7 @@ def _compile(source: Path, output: Path) -> None:
         [(o.name, o.type, o.private) for o in found.objects],
         {int(number): name for name, number in _ARRAY.findall(source.read_text())},
     )
-    text = untrapped(objects.unaligned(found.ir)) + _constant("assay_meaning", msgspec.json.encode(meaning))
+    text = untrapped(objects.unaligned(found.ir)) + constant("assay_meaning", msgspec.json.encode(meaning))
     if fidelity.current().contraction == "off":
         text = objects.uncontracted(text)
     ir = source.with_suffix(".checked.ll")
@@ -84,7 +84,8 @@ def _compile(source: Path, output: Path) -> None:
     objects.compile_object(ir, output)
 
 
-def _constant(name: str, value: bytes) -> str:
+def constant(name: str, value: bytes) -> str:
+    """IR of a constant that a library's loader reads."""
     escaped = "".join(f"\\{b:02x}" for b in value)
     return f'@{name} = constant [{len(value) + 1} x i8] c"{escaped}\\00"\n'
 

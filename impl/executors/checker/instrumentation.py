@@ -30,7 +30,8 @@ class Instrumented:
     objects: list[Object]
 
 
-def _globals(ir: str, places: Places) -> dict[str, Object]:
+def program_objects(ir: str, places: Places) -> dict[str, Object]:
+    """The program's own constants and variables, by name, without the executor's."""
     found = {}
     for name, rest in _DEFINED.findall(ir):
         dbg = re.search(r"!dbg !(\d+)", rest)
@@ -47,7 +48,9 @@ def instrument(ir: str) -> Instrumented:
     if head is None:
         raise ValueError("the translated kernel has no assay_thread to instrument")
     end = ir.index("\n}\n", head.end())
-    thread = Thread(ir[head.end() + 1 : end].split("\n"), _PARAMETER.findall(head[1]), places, _globals(ir, places))
+    thread = Thread(
+        ir[head.end() + 1 : end].split("\n"), _PARAMETER.findall(head[1]), places, program_objects(ir, places)
+    )
     body = "\n".join(thread.rewritten())
     before, after = ir[: head.end() + 1], ir[end:]
     # Functions that were inlined are still there.

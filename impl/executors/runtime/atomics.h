@@ -11,7 +11,21 @@
 #define atomic_bool atomic_bool_
 #define atomic_ulong atomic_ulong_
 
+// In a counted launch an atomic is told by its name, and not seen as what this processor makes of it.
+#ifdef ASSAY_COUNTED
+extern "C" void assay_atomic(ulong address, uint bytes, uint kind);
+#define ASSAY_TOLD(a, kind) assay_atomic(ulong(&a->word), sizeof(a->word), assay::kind)
+#else
+#define ASSAY_TOLD(a, kind)
+#endif
+
 namespace assay {
+
+enum Atomic : uint {
+  atomic_load_explicit, atomic_store_explicit, atomic_exchange_explicit, atomic_compare_exchange_weak_explicit,
+  atomic_fetch_add_explicit, atomic_fetch_sub_explicit, atomic_fetch_max_explicit, atomic_fetch_min_explicit,
+  atomic_fetch_and_explicit, atomic_fetch_or_explicit, atomic_fetch_xor_explicit, atomic_max_explicit, atomic_min_explicit
+};
 
 template <class T>
 struct word_of {
@@ -76,6 +90,7 @@ typedef atomic<bool> atomic_bool;
   template <class T>                                                                                   \
   METAL_FUNC T name(volatile space atomic<T>* a, plain<T> b, memory_order order) ASSAY_RELAXED(order) { \
     static_assert(types, #name " is not for atomics of this type");                                    \
+    ASSAY_TOLD(a, name);                                                                               \
     typedef assay::word_t<T> W;                                                                        \
     W before = __atomic_load_n(&a->word, __ATOMIC_RELAXED);                                            \
     for (;;) {                                                                                         \
@@ -89,26 +104,26 @@ typedef atomic<bool> atomic_bool;
 #define ASSAY_ATOMICS(space)                                                                           \
   template <class T>                                                                                   \
   METAL_FUNC T atomic_load_explicit(const volatile space atomic<T>* a, memory_order order) ASSAY_RELAXED(order) { \
-    ASSAY_SMALL(T, atomic_load_explicit);                                                              \
+    ASSAY_SMALL(T, atomic_load_explicit); ASSAY_TOLD(a, atomic_load_explicit);                         \
     return as_type<T>(__atomic_load_n(&a->word, __ATOMIC_RELAXED));                                    \
   }                                                                                                    \
   template <class T>                                                                                   \
   METAL_FUNC void atomic_store_explicit(volatile space atomic<T>* a, plain<T> v, memory_order order)   \
       ASSAY_RELAXED(order) {                                                                           \
-    ASSAY_SMALL(T, atomic_store_explicit);                                                             \
+    ASSAY_SMALL(T, atomic_store_explicit); ASSAY_TOLD(a, atomic_store_explicit);                       \
     __atomic_store_n(&a->word, as_type<assay::word_t<T>>(v), __ATOMIC_RELAXED);                        \
   }                                                                                                    \
   template <class T>                                                                                   \
   METAL_FUNC T atomic_exchange_explicit(volatile space atomic<T>* a, plain<T> v, memory_order order)   \
       ASSAY_RELAXED(order) {                                                                           \
-    ASSAY_SMALL(T, atomic_exchange_explicit);                                                          \
+    ASSAY_SMALL(T, atomic_exchange_explicit); ASSAY_TOLD(a, atomic_exchange_explicit);                 \
     return as_type<T>(__atomic_exchange_n(&a->word, as_type<assay::word_t<T>>(v), __ATOMIC_RELAXED));  \
   }                                                                                                    \
   template <class T>                                                                                   \
   METAL_FUNC bool atomic_compare_exchange_weak_explicit(volatile space atomic<T>* a, thread T* expected, plain<T> v, \
                                                         memory_order order, memory_order failed)       \
       ASSAY_RELAXED(order) ASSAY_RELAXED(failed) {                                                     \
-    ASSAY_SMALL(T, atomic_compare_exchange_weak_explicit);                                             \
+    ASSAY_SMALL(T, atomic_compare_exchange_weak_explicit); ASSAY_TOLD(a, atomic_compare_exchange_weak_explicit); \
     assay::word_t<T> want = as_type<assay::word_t<T>>(*expected);                                      \
     const bool done = __atomic_compare_exchange_n(&a->word, &want, as_type<assay::word_t<T>>(v), false, \
                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED);                 \
@@ -130,6 +145,7 @@ ASSAY_ATOMICS(threadgroup)
 // Of 64 bits Metal has these two, in device memory, without a result.
 #define ASSAY_ATOMIC_ULONG(name, better)                                                               \
   METAL_FUNC void name(volatile device atomic_ulong* a, ulong b, memory_order order) ASSAY_RELAXED(order) { \
+    ASSAY_TOLD(a, name);                                                                               \
     ulong x = __atomic_load_n(&a->word, __ATOMIC_RELAXED);                                             \
     while (b better x && !__atomic_compare_exchange_n(&a->word, &x, b, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { \
     }                                                                                                  \

@@ -25,6 +25,7 @@ void open_barrier(Engine* e) {
     if (e->live < e->threads) report_exits(e);
     check_barrier(e->check, kWholeThreadgroup, static_cast<u32>(e->barrier_site), e->barrier_flags);
   }
+  if (e->counter) count_barrier(e->counter, e->live);
   for (u32 i = 0; i < e->simdgroups; i++) {
     e->simdgroup[i].ready |= e->simdgroup[i].at_barrier;
     e->simdgroup[i].at_barrier = 0;
@@ -34,6 +35,7 @@ void open_barrier(Engine* e) {
 
 static void arrive(Engine* e) {
   e->arrived++;
+  if (e->counter) e->counter->arrived |= 1u << e->current;
   if (e->arrived == e->live && fault_of(e->launch) == kNone && e->schedule < kRoundRobin) return open_barrier(e);
   e->simdgroup[e->current].at_barrier |= 1u << e->lane;
   wait(e, e->current, e->lane);

@@ -121,6 +121,16 @@ void assay_flagged_simdgroup_barrier_at(int site, u32 flags, u64 key) {
 
 void assay_flagged_simdgroup_barrier(int site, u32 flags) { assay_flagged_simdgroup_barrier_at(site, flags, 0); }
 
+// Counts an operation that the lanes of a mask complete.
+void assay_operation(u32 kind, u32 mask) {
+  Engine* e = engine;
+  Counter* c = e->counter;
+  c->operation[kind].requests++;
+  c->operation[kind].lanes += static_cast<u32>(__builtin_popcount(mask));
+  const Simdgroup* s = &e->simdgroup[e->current];
+  if (!(s->unstarted | s->ready | s->at_barrier | (s->waiting & ~mask))) count_together(c, e->current);
+}
+
 // What a lane gets from one that is not there; `seen`: the lane itself is.
 u32 assay_garbage(bool seen) {
   Engine* e = engine;

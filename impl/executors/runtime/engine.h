@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checker.h"
+#include "counter.h"
 #include "guard.h"
 #include "launch.h"
 #include "switch.h"
@@ -60,6 +61,7 @@ struct Launch {
   u64 next_threadgroup;
   // Whether to come back for help once the launch proves to be long.
   u32 may_ask;
+  Counter* counter;
 };
 
 constexpr u32 kWantsHelp = 100, kNoEngine = 101;
@@ -87,6 +89,7 @@ struct Engine {
   u32 schedule, random, lowest;
   u32 priority[kMaxThreads / kLanes];
   Check* check;
+  Counter* counter;
   // Threadgroup memory: the arena, or its guarded double, at whose end the launch's variables end.
   unsigned char* memory;
   unsigned char* guarded_memory;

@@ -5,6 +5,9 @@
 #pragma once
 
 #include "lanes.h"
+#ifdef ASSAY_COUNTED
+#include "kinds.h"
+#endif
 
 extern "C" {
 assay::Lane* assay_lane();
@@ -13,6 +16,9 @@ void* assay_arena();
 void assay_simdgroup(int site, void (*complete)(assay::Lane*, uint));
 void assay_barrier(int site);
 uint assay_simd_order();
+#ifdef ASSAY_COUNTED
+void assay_operation(uint kind, uint mask);
+#endif
 #ifdef ASSAY_CHECKED
 void assay_flagged_barrier(int site, uint flags);
 void assay_flagged_simdgroup_barrier(int site, uint flags);
@@ -121,6 +127,9 @@ METAL_FUNC uint order() {
 // A member's address has a space of its own in clang, which the scheduler's functions know nothing of.
 template <class A>
 void complete(Lane* lanes, uint mask) {
+#ifdef ASSAY_COUNTED
+  assay_operation(kind_of<A>, mask);
+#endif
   A::complete(lanes, mask);
 }
 

@@ -88,6 +88,15 @@ static void begin_check(Engine* e) {
   check_begin(c);
 }
 
+static void begin_count(Engine* e) {
+  Counter* c = counting = e->counter = e->launch->counter;
+  if (!c) return;
+  c->arena_begin = reinterpret_cast<u64>(e->memory);
+  c->simdgroup = &e->current;
+  c->lane = &e->lane;
+  count_begin(c);
+}
+
 static bool begin_guard(Engine* e) {
   if (!e->guarded_memory) {
     e->guarded_memory = static_cast<unsigned char*>(assay_reserve(kMaxThreadgroupBytes + 2 * kPageBytes));
@@ -145,6 +154,7 @@ u32 assay_launch(Launch* launch) {
   engine = e;
   e->memory = e->arena;
   begin_check(e);
+  begin_count(e);
   if (launch->guarded && !begin_guard(e)) {
     give_engine(e);
     return launch->fault = kNoMemory;
@@ -153,6 +163,7 @@ u32 assay_launch(Launch* launch) {
   const bool wants_help = run_grid(e);
   assay_restore_mode(mode);
   if (e->check) check_end(e->check);
+  if (e->counter) count_end(e->counter);
   if (launch->guarded) assay_guard_end(&e->guard);
   engine = nullptr;
   give_engine(e);

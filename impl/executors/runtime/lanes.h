@@ -163,4 +163,9 @@ struct Meet {
   static void complete(Lane*, uint) {}
 };
 
+// The lanes come together for a matrix that each loads or stores its share of.
+struct Transfer {
+  static void complete(Lane*, uint) {}
+};
+
 }  // namespace assay

@@ -68,13 +68,39 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   return m;
 }
 
+// A lane's two neighbours of a row are one access, as a counted launch has to see them.
+#ifdef ASSAY_COUNTED
+}  // namespace metal
+namespace assay {
+template <class T>
+using half_of = metal::conditional_t<sizeof(T) == 4, uint, ushort>;
+template <class T>
+using pair_of = metal::vec<half_of<T>, 2>;
+}  // namespace assay
+namespace metal {
+#define ASSAY_LOAD_PAIR(space, v, from, at)                                          \
+  if (!transposed) {                                                                 \
+    const assay::pair_of<T> both = *(space assay::pair_of<T> const*)(from + (at));   \
+    for (int i = 0; i < 2; i++) v[i] = __builtin_bit_cast(T, assay::half_of<T>(both[i])); \
+  } else
+#define ASSAY_STORE_PAIR(space, m, to, at)                                           \
+  if (!transposed) {                                                                 \
+    assay::pair_of<T> both;                                                          \
+    for (int i = 0; i < 2; i++) both[i] = __builtin_bit_cast(assay::half_of<T>, T(m.elements[i])); \
+    *(space assay::pair_of<T>*)(to + (at)) = both;                                   \
+  } else
+#else
+#define ASSAY_LOAD_PAIR(space, v, from, at)
+#define ASSAY_STORE_PAIR(space, m, to, at)
+#endif
 #define ASSAY_TRANSFER(space)                                                                                      \
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_load(thread simdgroup_matrix<T, C, R>& m, const space T* from, ulong row_stride = C,   \
                                  ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                         \
-    assay::gathered<assay::Meet>(assay::Lane{}, site);                                                                             \
+    assay::gathered<assay::Transfer>(assay::Lane{}, site);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
     T v[2];                                                                                                        \
+    ASSAY_LOAD_PAIR(space, v, from, (origin.y + row) * row_stride + origin.x + column)                             \
     for (ulong i = 0; i < 2; i++) {                                                                                \
       const ulong x = transposed ? row : column + i, y = transposed ? column + i : row;                            \
       v[i] = from[(origin.y + y) * row_stride + origin.x + x];                                                     \
@@ -84,8 +110,9 @@ METAL_FUNC simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   template <class T, int C, int R>                                                                                 \
   METAL_FUNC void simdgroup_store(simdgroup_matrix<T, C, R> m, space T* to, ulong row_stride = C,                  \
                                   ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {                        \
-    assay::gathered<assay::Meet>(assay::Lane{}, site);                                                                             \
+    assay::gathered<assay::Transfer>(assay::Lane{}, site);                                                                             \
     const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());    \
+    ASSAY_STORE_PAIR(space, m, to, (origin.y + row) * row_stride + origin.x + column)                              \
     for (ulong i = 0; i < 2; i++) {                                                                                \
       const ulong x = transposed ? row : column + i, y = transposed ? column + i : row;                            \
       to[(origin.y + y) * row_stride + origin.x + x] = m.elements[int(i)];                                         \
@@ -99,6 +126,7 @@ METAL_FUNC void simdgroup_load(thread simdgroup_matrix<T, C, R>& m, const consta
                                ulong2 origin = 0, bool transposed = false, ASSAY_SITE) {
   const ulong row = assay::matrix_row(assay_lane_index()), column = assay::matrix_column(assay_lane_index());
   T v[2];
+  ASSAY_LOAD_PAIR(constant, v, from, (origin.y + row) * row_stride + origin.x + column)
   for (ulong i = 0; i < 2; i++) {
     const ulong x = transposed ? row : column + i, y = transposed ? column + i : row;
     v[i] = from[(origin.y + y) * row_stride + origin.x + x];

@@ -20,6 +20,7 @@ static void begin_threadgroup(Engine* e, u32 threads) {
     for (u32 i = 0; i < e->simdgroups; i++) e->priority[i] = (1u << 23) + draw(e);
   }
   if (e->check) check_threadgroup(e->check, e->simdgroups, e->launch->poison);
+  if (e->counter) count_threadgroup(e->counter, threads);
   u32* word = reinterpret_cast<u32*>(e->memory);
   for (u32 i = 0; i < e->launch->threadgroup_bytes; i += 4) *word++ = e->launch->poison;
 }
@@ -42,6 +43,7 @@ void run_threadgroup(Engine* e, const u32 at[3]) {
   if (!choose(e)) return;
   Fiber* f = take_fiber(e);
   assay_switch(&e->launcher_sp, f->sp);
+  if (e->counter) count_threadgroup_end(e->counter);
 }
 
 }  // namespace assay

@@ -87,7 +87,7 @@ METAL_FUNC void swap_boxes(__private Lane* lanes, Lane own, uint mask) {
 template <class A>
 METAL_FUNC Lane exchanged(Lane own, int) {
   const uint mask = active();
-  if constexpr (metal::is_same_v<A, Meet>) {
+  if constexpr (metal::is_same_v<A, Meet> || metal::is_same_v<A, Transfer>) {
     __nvvm_bar_warp_sync(mask);
     return own;
   } else {

@@ -9,6 +9,7 @@ from itertools import count
 from mlx_assay.impl.executors import fidelity, objects
 from mlx_assay.impl.executors.binding import Argument, ConstantValue
 from mlx_assay.impl.executors.checker.compilation import CheckedLibrary, build
+from mlx_assay.impl.executors.counting import compilation as counted
 from mlx_assay.impl.executors.headers import INCLUDED, expand, line
 from mlx_assay.impl.executors.raw import RawKernel
 from mlx_assay.impl.executors.rewriting import function_constants, rewrite
@@ -52,6 +53,9 @@ class TextKernel(RawKernel):
 
     def _thread(self) -> int:
         return self._built().thread
+
+    def _countable(self) -> counted.CountedLibrary:
+        return counted.build(self.source, fidelity.current())
 
     def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
         return build(self.source), {}

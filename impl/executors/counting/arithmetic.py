@@ -1,0 +1,143 @@
+"""The class of an LLVM instruction, and how many instructions of a GPU it stands for: an estimate."""
+
+import re
+
+CLASSES = (
+    "float",
+    "half",
+    "fma",
+    "integer",
+    "long",
+    "address",
+    "conversion",
+    "transcendental",
+    "division",
+    "select",
+    "branch",
+)
+"""float, half: sums, products, comparisons, minima and the like of f32 (and bfloat), of f16; fma: fused, of either.
+integer: of 32 bits or fewer; long: of 64. address: an index added to a pointer. division: of floats and of integers
+that no constant divides. transcendental: square roots too. What a GPU does not execute, such as a constant, counts 0.
+"""
+
+_RESULT = re.compile(r"^\s*%(?:[-\w$.]+|\"[^\"]*\") = (?:(?:tail|notail|musttail) )?(\w+) (.*)$")
+_FLAGS = re.compile(
+    r"\b(?:nuw|nsw|exact|disjoint|samesign|inbounds|nusw|nneg|contract|fast|nnan|ninf|nsz|arcp|afn|reassoc) "
+)
+_VECTOR = re.compile(r"<(\d+) x ([^>]+)>")
+_CALLED = re.compile(r"@([\w.]+)\(")
+_BINARY = {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "icmp"}
+_FLOATING = {"fadd", "fsub", "fmul", "fcmp", "fneg"}
+_CONVERSIONS = {"fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc"}
+_ROUNDING = {"floor", "ceil", "trunc", "rint", "round", "roundeven", "nearbyint"}
+_ROOTS = {"sqrt", "sin", "cos", "exp", "exp2", "log", "log2", "log10", "pow", "tanh", "powi", "ldexp", "frexp"}
+_BITS = {
+    *("smin", "smax", "umin", "umax", "abs", "ctpop", "ctlz", "cttz", "bswap", "bitreverse", "fshl", "fshr"),
+    *("uadd", "usub", "umul", "sadd", "ssub", "smul", "ucmp", "scmp"),
+}
+_OWN = {
+    "assay_larger": "float",
+    "assay_smaller": "float",
+    "assay_narrow": "conversion",
+    "assay_fma_half": "fma",
+    "assay_fmuladd_half": "fma",
+}
+_NOT_TRANSCENDENTAL = {"fmodf": "division", "ldexpf": "integer", "nextafterf": "integer", "fabsf": "float"}
+
+Counted = tuple[str, int]
+
+
+def _kind(type_: str) -> tuple[str, int]:
+    """The class of operations on a type, and how many of them a vector is."""
+    type_ = type_.strip()
+    lanes = 1
+    if vector := _VECTOR.match(type_):
+        lanes, type_ = int(vector[1]), vector[2]
+    name = type_.split()[0].rstrip(",") if type_ else ""
+    if name == "half":
+        return "half", lanes
+    if name in ("float", "double", "bfloat"):
+        return "float", lanes
+    if name[:1] == "i" and name[1:].isdigit():
+        return ("long" if int(name[1:]) > 32 else "integer"), lanes
+    return ("long" if name == "ptr" else "integer"), lanes
+
+
+def classify(line: str) -> Counted | None:
+    """What a line counts as; None: as nothing."""
+    stripped = line.strip()
+    if stripped.startswith(("br i1", "switch ")):
+        return "branch", 1
+    if (found := _RESULT.match(line)) is None:
+        return _call(stripped) if stripped.startswith(("call ", "tail call ")) else None
+    operation, rest = found[1], _FLAGS.sub("", found[2])
+    if operation == "call":
+        return _call(rest)
+    if operation in _BINARY:
+        if operation == "icmp":
+            rest = rest.split(" ", 1)[1]
+        return _kind(rest)
+    if operation in _FLOATING:
+        if operation == "fcmp":
+            rest = rest.split(" ", 1)[1]
+        return _kind(rest)
+    return _other(operation, rest)
+
+
+def _other(operation: str, rest: str) -> Counted | None:
+    if operation == "fdiv":
+        return "division", _kind(rest)[1]
+    if operation in ("udiv", "sdiv", "urem", "srem"):
+        kind, lanes = _kind(rest)
+        # By a constant it is a product and shifts.
+        divisor = (
+            rest.rsplit(",", 1)[-1].split("!")[0].strip()
+            if "!" not in rest
+            else rest.split(", !")[0].rsplit(",", 1)[-1]
+        )
+        return (kind, 3 * lanes) if divisor.strip().lstrip("-").isdigit() else ("division", lanes)
+    if operation in ("frem",):
+        return "division", _kind(rest)[1]
+    if operation in _CONVERSIONS:
+        return "conversion", _kind(rest)[1]
+    if operation == "select":
+        return "select", _kind(rest.split(",", 1)[1])[1]
+    if operation == "getelementptr":
+        return _address(rest)
+    return None
+
+
+def _address(rest: str) -> Counted | None:
+    indices = re.findall(r"\bi(?:32|64) (%(?:[-\w$.]+|\"[^\"]*\"))", rest)
+    return ("address", len(indices)) if indices else None
+
+
+def _call(rest: str) -> Counted | None:
+    found = _CALLED.search(rest)
+    if found is None:
+        return None
+    name = found[1]
+    lanes = int(m[1]) if (m := re.search(r"\.v(\d+)[fi]\d+", name)) else 1
+    if name in _OWN:
+        return _OWN[name], 1
+    if name in _NOT_TRANSCENDENTAL:
+        return _NOT_TRANSCENDENTAL[name], 1
+    if not name.startswith("llvm."):
+        return ("transcendental", 1) if name.endswith("f") and not name.startswith("assay") else None
+    return _intrinsic(name.split(".")[1], name, lanes)
+
+
+def _intrinsic(base: str, name: str, lanes: int) -> Counted | None:
+    if base in ("fma", "fmuladd"):
+        return "fma", lanes
+    if base in _ROOTS:
+        return "transcendental", lanes
+    if base in _ROUNDING or base in ("fptosi", "fptoui"):
+        return "conversion", lanes
+    if base in _BITS:
+        return ("long" if ".i64" in name else "integer"), lanes
+    if base in ("fabs", "copysign", "minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum", "is"):
+        return ("half" if "f16" in name else "float"), lanes
+    if base == "vector" and ".reduce." in name:
+        return ("float" if re.search(r"f\d+$", name) else "integer"), max(lanes - 1, 1)
+    return None

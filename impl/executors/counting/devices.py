@@ -1,0 +1,48 @@
+"""What a device class serves in a cycle: the constants by which counts of different kinds become comparable."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DeviceClass:
+    """Rates of a GPU, each a cycle of its clock: `cores` cores, and what one core does for its simdgroups.
+
+    A rate counts simdgroup instructions, all 32 lanes of them: 0.5 is 16 lanes a cycle.
+    """
+
+    name: str
+    cores: int
+    memory_bytes: float  # that device memory moves in a cycle, of the whole device
+    cache_bytes: float  # that the last cache gives in a cycle, of the whole device
+    issued: float  # instructions a core
+    memory_requests: float  # lines of 128 bytes, or turns of threadgroup memory's banks, a core
+    shuffles: float
+    float_: float
+    half: float
+    integer: float
+    conversion: float
+    transcendental: float
+    launch: float  # cycles that one launch takes beside its work
+    source: str
+
+
+H200 = DeviceClass(
+    name="h200",
+    cores=132,
+    # 4.24 TB/s, a device copy measured on one H200, at 1.98 GHz, the highest clock of its data sheet.
+    memory_bytes=4.24e12 / 1.98e9,
+    cache_bytes=64 * 132,
+    issued=4,
+    memory_requests=1,
+    shuffles=1,
+    float_=4,
+    half=4,
+    integer=2,
+    conversion=2,
+    transcendental=0.5,
+    launch=4000,
+    source="CUDA C++ Programming Guide 13, arithmetic instructions, compute capability 9.0; NVIDIA H100 architecture "
+    "white paper; the copy speed as measured",
+)
+
+DEVICES = {device.name: device for device in (H200,)}

@@ -1,0 +1,49 @@
+"""One counted launch: every thread runs once, and its counts are put together."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+
+from mlx_assay.impl.executors import launch, objects
+from mlx_assay.impl.executors.counting.compilation import CountedLibrary
+from mlx_assay.impl.executors.counting.counts import Counts
+from mlx_assay.impl.executors.counting.gathering import gathered
+from mlx_assay.impl.executors.counting.request import CONSTANT, Request, Span
+from mlx_assay.impl.executors.counting.session import CountingError, current
+
+
+def run(
+    name: str,
+    library: CountedLibrary,
+    texts: Mapping[str, str],
+    addresses: Sequence[int],
+    spans: Sequence[Span],
+    grid: Sequence[int],
+    threadgroup: Sequence[int],
+    poison: int,
+    schedule: int,
+) -> tuple[int, tuple[int, int]]:
+    """Runs every thread of a grid, and adds its counts; the scheduler's fault and the lines that it tells.
+
+    `spans`: the bytes of the arrays whose addresses are given. ValueError, TypeError: the grid. CountingError: there is
+    no memory for the counts.
+    """
+    grid, threadgroup = launch.check_grid(grid, threadgroup)
+    constants = [Span(begin, size, CONSTANT) for begin, size in library.objects]
+    asked = Request(library, [s for s in (*spans, *constants) if s.bytes])
+    fault, lines = 0, (0, 0)
+    if all(grid):
+        request = launch.prepare(library.thread, library.threadgroup_bytes, grid, threadgroup, poison, schedule)
+        passed = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
+        request.buffers, request.counter = ctypes.addressof(passed), asked.address
+        fault = objects.runtime().assay_launch(ctypes.byref(request))
+        lines = tuple(request.lines)
+    if asked.counter.failed:
+        raise CountingError(f"[metal_kernel] kernel {name!r}: there is no memory for its counts: count a smaller grid")
+    if not fault:
+        _told(gathered(name, library, texts, asked, grid, threadgroup))
+    return fault, lines
+
+
+def _told(counts: Counts) -> None:
+    if (kept := current()) is not None:
+        kept.append(counts)
