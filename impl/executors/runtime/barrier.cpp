@@ -18,6 +18,16 @@ static void report_exits(Engine* e) {
     }
 }
 
+// The last lane to arrive may not wait, and then runs.
+static u32 waiting_simdgroups(const Engine* e) {
+  u32 simdgroups = 0, lanes = 0;
+  for (u32 i = 0; i < e->simdgroups; i++) {
+    simdgroups += e->simdgroup[i].at_barrier != 0;
+    lanes += static_cast<u32>(__builtin_popcount(e->simdgroup[i].at_barrier));
+  }
+  return simdgroups + (lanes < e->arrived && !e->simdgroup[e->current].at_barrier);
+}
+
 void open_barrier(Engine* e) {
   // Threads that have returned count as arrived: MLX's own col_reduce_small relies on it.
   if (e->live < e->threads) count(&e->launch->barriers_after_exits);
@@ -25,7 +35,7 @@ void open_barrier(Engine* e) {
     if (e->live < e->threads) report_exits(e);
     check_barrier(e->check, kWholeThreadgroup, static_cast<u32>(e->barrier_site), e->barrier_flags);
   }
-  if (e->counter) count_barrier(e->counter, e->live);
+  if (e->counter) count_barrier(e->counter, e->live, waiting_simdgroups(e));
   for (u32 i = 0; i < e->simdgroups; i++) {
     e->simdgroup[i].ready |= e->simdgroup[i].at_barrier;
     e->simdgroup[i].at_barrier = 0;
@@ -35,7 +45,6 @@ void open_barrier(Engine* e) {
 
 static void arrive(Engine* e) {
   e->arrived++;
-  if (e->counter) e->counter->arrived |= 1u << e->current;
   if (e->arrived == e->live && fault_of(e->launch) == kNone && e->schedule < kRoundRobin) return open_barrier(e);
   e->simdgroup[e->current].at_barrier |= 1u << e->lane;
   wait(e, e->current, e->lane);

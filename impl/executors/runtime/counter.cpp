@@ -60,11 +60,10 @@ void count_threadgroup_end(Counter* c) {
   }
 }
 
-void count_barrier(Counter* c, u32 threads) {
+void count_barrier(Counter* c, u32 threads, u32 simdgroups) {
   c->barriers++;
   c->barrier_threads += threads;
-  c->barrier_simdgroups += static_cast<u32>(__builtin_popcount(c->arrived));
-  c->arrived = 0;
+  c->barrier_simdgroups += simdgroups;
   for (u32 s = 0; s < c->present_simdgroups; s++) count_together(c, s);
 }
 

@@ -66,7 +66,6 @@ struct Counter {
   u32 present, present_simdgroups;  // threads of this threadgroup
   u32* ran;                         // [kMaxThreads][blocks] of this threadgroup
   u32 last_extent;
-  u32 arrived;  // simdgroups at the barrier
   Gathering gathering[kMaxThreads / kLanes];
 };
 
@@ -76,7 +75,7 @@ void count_begin(Counter* c);
 void count_end(Counter* c);
 void count_threadgroup(Counter* c, u32 threads);
 void count_threadgroup_end(Counter* c);
-void count_barrier(Counter* c, u32 threads);
+void count_barrier(Counter* c, u32 threads, u32 simdgroups);
 void count_together(Counter* c, u32 simdgroup);
 void settle_group(Counter* c, const Group& g);
 
