@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -43,12 +44,14 @@ def found(file: str, operator: str, after: str) -> Mutant:
     return mutant
 
 
-def made(file: str, old: str, new: str) -> Mutant:
+def made(file: str, old: str, new: str, same_code: bool = False) -> Mutant:
     """A mutant that the catalogue does not make."""
     source = sources()[file]
     at = source.text.index(old)
     edit = Edit(at, at + len(old), new)
-    return Mutant(f"{source.operations[0]}/made/{file}/0123456789", "made", Place.of(source, edit), source, edit, False)
+    digest = hashlib.sha256(new.encode()).hexdigest()[:10]
+    name = f"{source.operations[0]}/made/{file}/{digest}"
+    return Mutant(name, "made", Place.of(source, edit), source, edit, same_code)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,17 @@ def test_equivalent_by_the_same_machine_code(bench: Bench) -> None:
     ruling = bench.rule(found("normalized_argmax.metal", "integer-off-by-one", "int NAN_SKIPPED = 1"))
     assert ruling.outcome == EQUIVALENT
     assert "The compiler makes the same code of it in all" in ruling.reason
+
+
+STRAY = "uint spare[2]; for (uint i = 0; i {} 2u; ++i) spare[i] = i; const uint block = column"
+
+
+@pytest.mark.parametrize(("comparison", "outcome"), [("<", EQUIVALENT), ("<=", KILLED)])
+def test_a_stray_access_that_the_compiler_drops_is_no_equivalent(bench: Bench, comparison: str, outcome: str) -> None:
+    mutant = made("trellis/decode.metal", "const uint block = column", STRAY.format(comparison), same_code=True)
+    ruling = bench.rule(mutant)
+    assert ruling.outcome == outcome
+    assert ruling.killed_by.startswith("checker: [out-of-bounds] writes spare[2]") is (outcome == KILLED)
 
 
 def test_what_hangs_is_killed_in_time(bench: Bench) -> None:
