@@ -105,16 +105,15 @@ def compare(first: Sequence[Counts], second: Sequence[Counts], device: DeviceCla
     """Which of two forms of one work does less on a device class, and by which measure.
 
     Forms are within `EQUAL` of each other: neither. `by` is the resource that limits the form that does more, in the
-    launch in which it asks most of it; "launch" where the number of launches alone decides.
+    launch in which it asks most of it; "launch" where more launches make more than half of the difference.
     """
     one, other = (tuple(bound(c, device) for c in form) for form in (first, second))
     units = total_units(one), total_units(other)
     if abs(units[0] - units[1]) <= EQUAL * max(units):
         return Comparison(device.name, one, other, "neither", "")
     less = "first" if units[0] < units[1] else "second"
-    more = other if less == "first" else one
-    work = total_units(more) - len(more) * device.launch
-    if (len(more) - len(one if less == "first" else other)) * device.launch > abs(units[0] - units[1]):
-        return Comparison(device.name, one, other, less, "launch")
-    largest = max(more, key=lambda each: each.units) if work else more[0]
-    return Comparison(device.name, one, other, less, largest.limit)
+    more, fewer = (other, one) if less == "first" else (one, other)
+    launches = (len(more) - len(fewer)) * device.launch
+    largest = max(more, key=lambda each: each.units)
+    by = "launch" if launches > abs(units[0] - units[1]) / 2 else largest.limit
+    return Comparison(device.name, one, other, less, by)

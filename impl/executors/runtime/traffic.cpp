@@ -14,9 +14,10 @@ static void mark(u64* bits, u64 offset, u64 bytes) {
   }
 }
 
-// A request as stretches of bytes from the begin of what it touches, by ascending address.
+// A request as stretches of bytes from the begin of what it touches, by ascending address. Neighbours that follow one
+// another without a gap, and lanes that ask for one and the same, are one stretch.
 struct Stretches {
-  u64 from[kLanes];
+  u64 from[kLanes], bytes[kLanes];
   u32 count;
 };
 
@@ -24,17 +25,25 @@ static void sorted(Stretches& s, const Group& g, u64 begin) {
   s.count = 0;
   for (u32 w = g.mask; w; w &= w - 1) {
     const u64 at = g.at[__builtin_ctz(w)] - begin;
+    if (s.count) {
+      const u64 from = s.from[s.count - 1], bytes = s.bytes[s.count - 1];
+      if (at == from + bytes) {
+        s.bytes[s.count - 1] += g.size;
+        continue;
+      }
+      if (at >= from && at + g.size <= from + bytes) continue;
+    }
     u32 i = s.count++;
-    for (; i && s.from[i - 1] > at; i--) s.from[i] = s.from[i - 1];
-    s.from[i] = at;
+    for (; i && s.from[i - 1] > at; i--) s.from[i] = s.from[i - 1], s.bytes[i] = s.bytes[i - 1];
+    s.from[i] = at, s.bytes[i] = g.size;
   }
 }
 
 // Blocks of 1 << shift bytes that the stretches touch, each once.
-static u64 blocks_of(const Stretches& s, u64 size, u32 shift) {
+static u64 blocks_of(const Stretches& s, u32 shift) {
   u64 next = 0, found = 0;
   for (u32 i = 0; i < s.count; i++) {
-    const u64 first = s.from[i] >> shift, last = (s.from[i] + size - 1) >> shift;
+    const u64 first = s.from[i] >> shift, last = (s.from[i] + s.bytes[i] - 1) >> shift;
     const u64 begin = first > next ? first : next;
     if (last + 1 > begin) found += last + 1 - begin;
     if (last + 1 > next) next = last + 1;
@@ -44,13 +53,16 @@ static u64 blocks_of(const Stretches& s, u64 size, u32 shift) {
 
 // The cycles of one turn of the banks: the most words of one bank, each once however many lanes ask for it.
 static u64 turn(const u64* word, u32 words) {
-  unsigned char of_bank[kBanks] = {};
+  unsigned char of_bank[kBanks] = {}, last[kBanks] = {}, before[kLanes * 2];
   u64 most = 0;
   for (u32 i = 0; i < words; i++) {
-    bool again = false;
-    for (u32 k = 0; k < i && !again; k++) again = word[k] == word[i];
-    if (again) continue;
-    const u64 n = ++of_bank[word[i] % kBanks];
+    const u64 bank = word[i] % kBanks;
+    u32 k = last[bank];
+    while (k && word[k - 1] != word[i]) k = before[k - 1];
+    if (k) continue;
+    before[i] = last[bank];
+    last[bank] = static_cast<unsigned char>(i + 1);
+    const u64 n = ++of_bank[bank];
     most = n > most ? n : most;
   }
   return most;
@@ -75,10 +87,11 @@ static void serve(Tally& t, const Group& g, u64 arena) {
   }
 }
 
-static u64 most_at_one(const Stretches& s) {
-  u64 most = 0, here = 0;
-  for (u32 i = 0; i < s.count; i++) {
-    here = i && s.from[i] == s.from[i - 1] ? here + 1 : 1;
+static u64 most_at_one(const Group& g) {
+  u64 most = 0;
+  for (u32 w = g.mask; w; w &= w - 1) {
+    u64 here = 0;
+    for (u32 v = g.mask; v; v &= v - 1) here += g.at[__builtin_ctz(v)] == g.at[__builtin_ctz(w)];
     most = here > most ? here : most;
   }
   return most;
@@ -108,16 +121,17 @@ void settle_group(Counter* c, const Group& g) {
   t.bytes += static_cast<u64>(lanes) * g.size;
   Stretches s;
   sorted(s, g, shared ? c->arena_begin : extent ? extent->begin : 0);
-  t.useful += blocks_of(s, g.size, 0);
-  if (site.atomic) t.serial += most_at_one(s);
+  t.useful += blocks_of(s, 0);
+  if (site.atomic) t.serial += most_at_one(g);
   if (shared) return serve(t, g, c->arena_begin);
-  t.sectors += blocks_of(s, g.size, 5);
-  t.lines += blocks_of(s, g.size, 7);
+  t.sectors += blocks_of(s, 5);
+  t.lines += blocks_of(s, 7);
   if (!extent) return;
   u64* bits[2] = {site.writes != 1 ? extent->read : nullptr, site.writes ? extent->written : nullptr};
   for (u64* marks : bits)
     for (u32 i = 0; marks && i < s.count; i++)
-      if (s.from[i] < extent->bytes) mark(marks, s.from[i], g.size < extent->bytes - s.from[i] ? g.size : extent->bytes - s.from[i]);
+      if (const u64 left = extent->bytes - s.from[i]; s.from[i] < extent->bytes)
+        mark(marks, s.from[i], s.bytes[i] < left ? s.bytes[i] : left);
 }
 
 }  // namespace assay
