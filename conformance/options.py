@@ -55,6 +55,7 @@ class Options:
     checked: bool = False
     shard: str | None = None
     durations: str | None = None
+    stages: bool = False
 
     def __post_init__(self) -> None:
         if self.implementation == "":
@@ -64,7 +65,10 @@ class Options:
         if self.shard is not None:
             shard(self.shard)
         elif self.durations is not None:
-            raise ValueError("Expected a shard, as --shard 3/8, where durations are given but got none")
+            raise ValueError(
+                f"Expected a shard, as --shard 3/8, where durations are given but got {self.durations!r} and none: for "
+                "the table of where time goes write --durations behind the queries, with nothing behind it"
+            )
 
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
@@ -83,6 +87,7 @@ class Options:
             checked=checked,
             shard=_text(config, "shard"),
             durations=_text(config, "durations"),
+            stages=bool(config.getoption("mlx_assay_stages") or config.getini("mlx_assay_stages")),
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
 

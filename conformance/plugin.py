@@ -1,7 +1,7 @@
 """The pytest plugin: options, markers, and the controller that gathers records.
 
 It is imported in every run of pytest on a machine where mlx-assay is installed, so it imports nothing but pytest and
-four small modules, and does and prints nothing until a case of this suite is asked for.
+five small modules, and does and prints nothing until a case of this suite is asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.crew import Crew, drain, enlist
 from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
 from mlx_assay.conformance.options import KEYS, Options, distribution, output
@@ -41,6 +42,7 @@ GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 PROPERTY = "mlx_assay"
 CHECK_MARK = "mlx_assay_check"
 WORKER_PROPERTY = "mlx_assay_worker"
+STAGES_PROPERTY = "mlx_assay_stages"
 CRASHED = "???"
 """The phase that xdist names in its report of an item whose worker died."""
 EXPLORATION = "test_exploration"
@@ -57,6 +59,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     checked = "run every kernel of what is judged under the checker, on the host executor"
     group.addoption("--mlx-assay-checked", action="store_true", default=None, help=checked)
     parser.addini("mlx_assay_checked", checked, "bool", default=False)
+    stages = "count where the run's time goes, stage by stage, and tell of it in the report and at the end"
+    group.addoption("--mlx-assay-stages", action="store_true", default=None, help=stages)
+    parser.addini("mlx_assay_stages", stages, "bool", default=False)
     for name, text in KEYS.items():
         group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
         parser.addini(f"mlx_assay_{name}", text, default="")
@@ -68,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
     check = "mlx_assay_check(kernels, ignore, schedules, seed, launch_limit, warnings_as_errors, enabled)"
     config.addinivalue_line("markers", f"{check}: run the kernels of a test with host_metal under the checker")
+    if (config.getoption("mlx_assay_stages") or config.getini("mlx_assay_stages")) and stopwatch.current() is None:
+        stopwatch.start("start")
     if hasattr(config, "workerinput"):
         return
     if _asked(config):
@@ -200,7 +207,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
-    given = ("query", "without", "checked", *KEYS)
+    given = ("query", "without", "checked", "stages", *KEYS)
     return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
         leads_here(argument, config) for argument in config.args
     )
@@ -268,6 +275,8 @@ class Controller:
         properties = dict(report.user_properties)
         if worker := properties.get(WORKER_PROPERTY):
             self.session.learn(str(worker))
+        if report.when == "call" and (spent := properties.get(STAGES_PROPERTY)):
+            self.session.account(str(spent))
         if record := properties.get(PROPERTY):
             self.session.add(str(record))
         elif report.failed:
@@ -287,11 +296,12 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._session is None or self.screen:
             return
+        from mlx_assay.conformance.reporting.stages import table
         from mlx_assay.conformance.reporting.summary import closing, worst
 
         report = self._session.report()
         terminalreporter.section("mlx-assay")
-        for line in (*worst(report), *closing(report, self._session.path)):
+        for line in (*worst(report), *table(report.stages), *closing(report, self._session.path)):
             terminalreporter.write_line(line)
         if failure := self._session.failure:
             terminalreporter.write_line(f"the report cannot be written: {failure}; what stands there is not all of it")

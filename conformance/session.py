@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.diagnosis.keeper import emptied
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.process.seal import altered, digests
@@ -33,6 +35,7 @@ from mlx_assay.conformance.reporting.report import (
     write,
 )
 from mlx_assay.conformance.reporting.source import source
+from mlx_assay.conformance.reporting.stages import Tally
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case
 
@@ -56,6 +59,13 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     contracts: dict[str, ContractRecord] = {}
 
 
+class Account(NamedTuple):
+    """Where time went since the last one, in the cases of an operation."""
+
+    operation: str
+    spent: stopwatch.Spent
+
+
 class Session:
     """Gathers records by case id; thread safe, since the report is refreshed from a thread of its own."""
 
@@ -74,6 +84,7 @@ class Session:
         self._environment = environment()
         self._watch = watch
         self._altered: list[str] = []
+        self._tally = Tally()
         self._own = False
         self.failure = ""
         """Why the last report is not on disk."""
@@ -106,8 +117,14 @@ class Session:
 
     def add(self, document: str) -> None:
         """Takes a record; pytest reports the same one after each phase of an item."""
-        record = msgspec.json.decode(document, type=Record)
-        self._keep(record)
+        with stopwatch.stage("report"):
+            self._keep(msgspec.json.decode(document, type=Record))
+
+    def account(self, document: str) -> None:
+        """Takes where a worker's time went."""
+        found = msgspec.json.decode(document, type=Account)
+        with self._lock:
+            self._tally.add(found.operation, found.spent)
 
     def lose(self, case_id: str, crashed: bool, text: str) -> None:
         """Makes a record for a case of which pytest says only that it failed."""
@@ -180,6 +197,7 @@ class Session:
                 totals=Totals.of(len(self._declared), records),
                 complete=complete,
                 altered=self._altered,
+                stages=self._tally.stages(),
                 verdict=outcome(
                     len(self._declared), records, complete and not self._altered and not self._unwatched(records)
                 ),
@@ -213,7 +231,9 @@ class Session:
             self._refresher.join()
         with self._lock:
             self._finished = True
-            self._altered = altered()
+            with stopwatch.stage("seal"):
+                self._altered = altered()
+            self._tally.add("", stopwatch.taken("report"), "command")
             self._write()
             return self.report()
 
@@ -237,7 +257,8 @@ class Session:
             return
         self.failure = ""
         try:
-            write(self.report(), self.path)
+            with stopwatch.stage("report"):
+                write(self.report(), self.path)
             self._own = True
         except OSError as error:
             self.failure = error.strerror or str(error)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.capture.adoption import adopt
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.crew import DISTRIBUTION
@@ -17,7 +18,7 @@ from mlx_assay.conformance.diagnosis.keeper import Keeper
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.judging.panel import standing
 from mlx_assay.conformance.options import Options, distribution
-from mlx_assay.conformance.plugin import PROPERTY, WORKER_PROPERTY
+from mlx_assay.conformance.plugin import PROPERTY, STAGES_PROPERTY, WORKER_PROPERTY
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.record import Record
@@ -25,7 +26,7 @@ from mlx_assay.conformance.reporting.device import device_class
 from mlx_assay.conformance.reporting.promise import promised
 from mlx_assay.conformance.reporting.report import OracleState
 from mlx_assay.conformance.selection import NothingSelected, Selection, check_oracles, select, tags_of
-from mlx_assay.conformance.session import Worker
+from mlx_assay.conformance.session import Account, Worker
 from mlx_assay.conformance.splitting import part
 from mlx_assay.fixtures.case import Case
 from mlx_assay.impl.executors import fidelity
@@ -80,6 +81,9 @@ def judged(case: Case, handle: Implementation, request: pytest.FixtureRequest) -
         request.config.stash[TOLD] = True
         told = msgspec.json.encode(portrait(handle, request.config.stash[SELECTION], options.without))
         request.node.user_properties.append((WORKER_PROPERTY, told.decode()))
+    if spent := stopwatch.taken("pytest"):
+        told = msgspec.json.encode(Account(case.operation, spent))
+        request.node.user_properties.append((STAGES_PROPERTY, told.decode()))
     return record
 
 

@@ -14,7 +14,8 @@ from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, named
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.options import MOST_SHARDS
 from mlx_assay.conformance.record import Record
-from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Totals, outcome
+from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Stage, Totals, outcome
+from mlx_assay.conformance.reporting.stages import Tally
 from mlx_assay.conformance.splitting import whole
 
 OF_A_MACHINE = frozenset(
@@ -129,10 +130,18 @@ def _joined(reports: Sequence[Report], suite: Suite) -> Report:
         totals=Totals.of(declared, records),
         complete=complete,
         altered=altered,
+        stages=_stages(reports),
         verdict=outcome(declared, records, complete and not altered),
         contracts={name: told for report in reports for name, told in report.contracts.items()},
         cases=records,
     )
+
+
+def _stages(reports: Sequence[Report]) -> list[Stage]:
+    tally = Tally()
+    for report in reports:
+        tally.join(report.stages)
+    return tally.stages()
 
 
 def _in_order(reports: Sequence[Report], suite: Suite) -> list[Record]:

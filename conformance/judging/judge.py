@@ -25,6 +25,7 @@ from mlx_assay.conformance.process.exchange import Outcome, Run
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.quotation import quoted
 from mlx_assay.conformance.record import Record, replay_command
+from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict, weakest
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of
@@ -67,19 +68,37 @@ def judge(
     difference has in common. Every subcase is called twice, on outputs poisoned with different patterns and
     with the other subcases between; both results are judged.
     """
+    with stage("judge"):
+        return _judge(
+            *(case, implementation, contract or contracts()[case.operation], kind or kind_of(case)),
+            *(oracles, without, keep, diagnosed),
+        )
+
+
+def _judge(
+    case: Case,
+    implementation: Implementation,
+    contract: Contract,
+    kind: Kind,
+    oracles: Loader,
+    without: Sequence[str],
+    keep: Keep | None,
+    diagnosed: bool,
+) -> Record:
     began = time.perf_counter()
-    contract = contract or contracts()[case.operation]
-    kind = kind or kind_of(case)
     relaxations = applicable(contract.relaxations, implementation.environment)
     panel = Panel(contract, oracles, relaxations, without)
     executor = implementation.environment["executor"]
-    trial = Trial(case, contract, kind.subcases(case), panel, relaxations, executor)
+    with stage("inputs"):
+        subcases = kind.subcases(case)
+    trial = Trial(case, contract, subcases, panel, relaxations, executor)
     findings = _findings(trial, implementation)
     record = _record(trial, kind, findings, implementation, time.perf_counter() - began)
     telling = _telling(findings)
-    if diagnosed and telling.evidence and record.difference:
-        record = _diagnosed(record, telling.evidence)
-    return _kept(record, telling, implementation, keep) if keep else record
+    with stage("diagnosis"):
+        if diagnosed and telling.evidence and record.difference:
+            record = _diagnosed(record, telling.evidence)
+        return _kept(record, telling, implementation, keep) if keep else record
 
 
 def applicable(relaxations: Sequence[str], environment: Mapping[str, Any]) -> tuple[str, ...]:
@@ -128,15 +147,18 @@ def _judged(trial: Trial, implementation: Implementation, run: Run) -> list[Find
             implementation.finish(run)
     except Death as error:
         death = _died(trial, run, error)
-    if twin := powerless_twin(trial.subcases, expectations, trial.relaxations):
+    with stage("power"):
+        twin = powerless_twin(trial.subcases, expectations, trial.relaxations)
+    if twin:
         return [Finding(Verdict.NOT_RUN, f"case without power: {twin} would conform to all of it; mend the fixture")]
-    findings = [
-        replace(
-            _of_subcase(trial, index, expectations, run.outcomes),
-            launches=sum(outcome.launches for outcome in run.outcomes[index :: len(trial.subcases)]),
-        )
-        for index in range(min(len(trial.subcases), len(run.outcomes)))
-    ]
+    with stage("comparison"):
+        findings = [
+            replace(
+                _of_subcase(trial, index, expectations, run.outcomes),
+                launches=sum(outcome.launches for outcome in run.outcomes[index :: len(trial.subcases)]),
+            )
+            for index in range(min(len(trial.subcases), len(run.outcomes)))
+        ]
     return [*findings, death] if death else findings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference
 from mlx_assay.conformance.judging.compare import Comparison, compare
+from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict
 
 Loader = Callable[[str], Any]
@@ -57,7 +59,7 @@ def standing(name: str, loader: Loader) -> Standing:
     except ImportError as error:
         return Standing(name.replace("_", "-"), missing=str(error))
     try:
-        with np.errstate(all="ignore"):
+        with stage("self-tests", "self-tests"), np.errstate(all="ignore"):
             module.self_test()
     except Exception as error:
         return Standing(module.NAME, version, fault=f"{type(error).__name__}: {error}")
@@ -102,18 +104,31 @@ class Panel:
         """
         with np.errstate(all="ignore"):
             try:
-                prepared = self._contract.prepare(arguments)
+                with stage("preparation", "preparation"):
+                    prepared = self._contract.prepare(arguments)
             except Exception as error:
                 raise Disagreement(f"Preparing the oracles failed: {type(error).__name__}: {error}") from error
-            expected = [self._ask(reference, prepared) for reference in self.references if reference.applies(prepared)]
-            for other in expected[1:]:
-                self._hold(expected[0], other)
+            expected = [
+                self._ask(reference, prepared) for reference in self.references if self._asks(reference, prepared)
+            ]
+            with stage("comparison"):
+                for other in expected[1:]:
+                    self._hold(expected[0], other)
         return expected if any(one.reference.alone for one in expected) else []
+
+    def _asks(self, reference: Reference, arguments: Arguments) -> bool:
+        with self._stage(reference):
+            return reference.applies(arguments)
+
+    def _stage(self, reference: Reference) -> AbstractContextManager[None]:
+        name = f"oracle {self._standings[reference.oracle].name}"
+        return stage(name, name)
 
     def _ask(self, reference: Reference, arguments: Arguments) -> Expected:
         try:
-            output = np.asarray(reference.compute(arguments), order="C")
-            ulps = reference.ulps(arguments, output) if reference.ulps and _by_distance(reference) else None
+            with self._stage(reference):
+                output = np.asarray(reference.compute(arguments), order="C")
+                ulps = reference.ulps(arguments, output) if reference.ulps and _by_distance(reference) else None
         except Exception as error:
             raise Disagreement(f"Oracle {self.title(reference)} raised {type(error).__name__}: {error}") from error
         return Expected(reference, output, ulps)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from mlx_assay.conformance.process import arena
+from mlx_assay.conformance.process.account import account
 from mlx_assay.conformance.process.child import Child
 from mlx_assay.conformance.process.protocol import (
     TEXT_LIMIT,
@@ -24,6 +25,7 @@ from mlx_assay.conformance.process.protocol import (
     TensorArgument,
 )
 from mlx_assay.conformance.quotation import legible, phrase
+from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES, Tensor, viewed
 
@@ -94,13 +96,15 @@ class Run:
 
     def pump(self) -> None:
         """Takes in what has come, without waiting."""
-        while self.child.pending() and len(self.outcomes) < len(self._calls):
-            self._next()
+        with stage("transport"):
+            while self.child.pending() and len(self.outcomes) < len(self._calls):
+                self._next()
 
     def complete(self) -> list[Outcome]:
         """Every outcome, calls in order. Death if the process does not live so long; `outcomes` holds what came."""
-        while len(self.outcomes) < len(self._calls):
-            self._next()
+        with stage("transport"):
+            while len(self.outcomes) < len(self._calls):
+                self._next()
         if self.child.pending():
             raise self.child.foul("more replies than calls")
         if self._end > ARENA_KEPT:
@@ -131,11 +135,13 @@ class Run:
 
     def _next(self) -> None:
         index = len(self.outcomes)
-        reply = self.child.receive(self._deadline)
+        with stage("waiting"):
+            reply = self.child.receive(self._deadline)
         if isinstance(reply, Ended) and reply.call == index:
             raise self.child.lost(Verdict(reply.verdict), legible(reply.message, TEXT_LIMIT))
         if not isinstance(reply, Returned | Raised | Found) or reply.call != index:
             raise self.child.foul(f"a reply out of turn where call {index} was due")
+        account(reply.spent)
         call = self._calls[index]
         changed = self._changed(call)
         if isinstance(reply, Found):

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.adapters.target import NoTarget, Target, target
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.process.account import account
 from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.exchange import POISONS, Arguments, Run
 from mlx_assay.conformance.process.exchange import Outcome as Outcome
 from mlx_assay.conformance.process.protocol import ProgramStart, Ready, Refused, Start
 from mlx_assay.conformance.process.seal import preload, seal
 from mlx_assay.conformance.quotation import phrase
+from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict
 
 TOLD = ("name", "simd_sum", "f32_denormals", "f16_denormals", "contraction")
@@ -87,27 +90,31 @@ class Implementation:
     def environment(self) -> dict[str, Any]:
         """Name, executor, MLX version and device; asked in this process, not of what is judged."""
         if self._environment is None:
-            import mlx.core as mx
-
-            from mlx_assay.conformance.process.lanes import measured
-            from mlx_assay.impl import executors
-
-            name = self.executor or executors.current()
-            described = executors.describe(name)
-            if "simd_sum" not in described:
-                described["simd_sum"] = measured(name)
-            self._environment = {
-                "name": self.target or "mlx_assay.impl",
-                "executor": {
-                    "name": name,
-                    "f32_denormals": _denormals(mx),
-                    **described,
-                    **({"checked": "yes"} if self.checked else {}),
-                },
-                "mlx": importlib.metadata.version("mlx"),
-                "device": str(mx.default_device()),
-            }
+            with stage("start"):
+                self._environment = self._described()
         return self._environment
+
+    def _described(self) -> dict[str, Any]:
+        import mlx.core as mx
+
+        from mlx_assay.conformance.process.lanes import measured
+        from mlx_assay.impl import executors
+
+        name = self.executor or executors.current()
+        described = executors.describe(name)
+        if "simd_sum" not in described:
+            described["simd_sum"] = measured(name)
+        return {
+            "name": self.target or "mlx_assay.impl",
+            "executor": {
+                "name": name,
+                "f32_denormals": _denormals(mx),
+                **described,
+                **({"checked": "yes"} if self.checked else {}),
+            },
+            "mlx": importlib.metadata.version("mlx"),
+            "device": str(mx.default_device()),
+        }
 
     @property
     def details(self) -> dict[str, str]:
@@ -142,6 +149,15 @@ class Implementation:
         An output may have `expansion` times as many elements as the largest input. `rounds` are as in Run.
         """
         self._printed = None
+        child = self._ready()
+        with stage("transport"):
+            self._printed = child, child.transcript.mark
+            run, self._child = Run(child, operation, subcases, self.limit, expansion, rounds), None
+            run.send()
+        return run
+
+    def _ready(self) -> Child:
+        """The process, started where there is none that is at rest."""
         if self._child is None or self._child.pending():
             self.close()
             try:
@@ -149,16 +165,17 @@ class Implementation:
             except ImplementationError as error:
                 raise Death(Verdict.CRASHED, str(error)) from None
         assert self._child is not None
-        self._printed = self._child, self._child.transcript.mark
-        run, self._child = Run(self._child, operation, subcases, self.limit, expansion, rounds), None
-        run.send()
-        return run
+        return self._child
 
     def finish(self, run: Run) -> None:
         """Takes the process of a completed run back; without this the next case starts a new one."""
         self._child = run.child
 
     def _start(self) -> None:
+        with stage("start of the implementation"):
+            self._begin()
+
+    def _begin(self) -> None:
         from mlx_assay.impl.executors.fidelity import current
 
         try:
@@ -175,7 +192,7 @@ class Implementation:
         try:
             program = self._program(found, child.folder)
             seconds = self.limit / SHARES if self.checked else 0.0
-            places = (self._looked_for, program, self.record, seconds)
+            places = (self._looked_for, program, self.record, seconds, stopwatch.current() is not None)
             order = Start(found.module, self.executor, fidelity, path, *places)
             child.send(order, deadline)
             reply = child.receive(deadline)
@@ -198,6 +215,7 @@ class Implementation:
             )
         self._operations = tuple(reply.operations)
         self._details = {**dict(found.details), **cleaned(reply.details)}
+        account(reply.spent)
         self._child = child
 
     def _program(self, found: Target, folder: str) -> ProgramStart | None:

@@ -14,7 +14,9 @@ import numpy as np
 
 from mlx_assay.conformance.process.arena import read
 from mlx_assay.conformance.process.protocol import Argument, Call, PlainArgument, Returned, TensorArgument
+from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.fixtures.tensor import DTYPES, viewed
+from mlx_assay.impl.executors.stage import GRAPHS
 
 _core: Any = mx
 _array = _core.array
@@ -34,6 +36,7 @@ _class_name: Any = type.__dict__["__name__"].__get__
 _contiguous, _empty, _full, _invert = np.ascontiguousarray, np.empty, np.full, np.bitwise_not
 _pwrite = os.pwrite
 _viewed, _read = viewed, read
+_stage = stage
 
 PRIMED = 1 << 20
 """Largest output, in bytes, for which the allocator is primed."""
@@ -145,7 +148,8 @@ class Material:
         """Evaluates a result, and writes its bytes to the arena where it is a plain mx.array that fits."""
         if _type(result) is not _array:
             return Returned(index, _str(_class_name(_type(result)))[:200] or "?", "", [], False)
-        _eval(result)
+        with _stage("evaluation", GRAPHS):
+            _eval(result)
         dtype, shape = _dtype_of(result), _list(_shape_of(result))
         size = _size_of(dtype)
         for extent in shape:

@@ -50,6 +50,7 @@ class PlainArgument(msgspec.Struct, frozen=True, tag_field="is", tag="plain", fo
 
 
 Argument = TensorArgument | PlainArgument
+Spent = dict[str, tuple[int, float, float]]
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,6 +88,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
 
     `record` is a folder for a file a call that tells of its launches; empty for none.
     `checked` is how long, in seconds, a run of a launch may take under the checker; 0: kernels run without it.
+    `timed` asks where the process's time goes.
     """
 
     target: str | None
@@ -97,6 +99,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="says", tag="start", forbid_u
     program: ProgramStart | None = None
     record: str = ""
     checked: float = 0.0
+    timed: bool = False
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="says", tag="request", forbid_unknown_fields=True):
@@ -112,10 +115,14 @@ class Leave(msgspec.Struct, frozen=True, tag_field="says", tag="leave", forbid_u
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="says", tag="ready", forbid_unknown_fields=True):
-    """The implementation is imported and has these operations; `details` are what a program says of itself."""
+    """The implementation is imported and has these operations; `details` are what a program says of itself.
+
+    `spent` is where its time went, by stage (see impl.executors.stopwatch), in this and the next three since the last.
+    """
 
     operations: list[str]
     details: dict[str, str] = {}
+    spent: Spent = {}
 
 
 class Refused(msgspec.Struct, frozen=True, tag_field="says", tag="refused", forbid_unknown_fields=True):
@@ -136,6 +143,7 @@ class Returned(msgspec.Struct, frozen=True, tag_field="says", tag="returned", fo
     shape: list[int]
     written: bool
     launches: int = 0
+    spent: Spent = {}
 
 
 class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid_unknown_fields=True):
@@ -147,6 +155,7 @@ class Raised(msgspec.Struct, frozen=True, tag_field="says", tag="raised", forbid
     message: str
     traceback: str
     launches: int = 0
+    spent: Spent = {}
 
 
 class Found(msgspec.Struct, frozen=True, tag_field="says", tag="found", forbid_unknown_fields=True):
@@ -155,6 +164,7 @@ class Found(msgspec.Struct, frozen=True, tag_field="says", tag="found", forbid_u
     call: int
     text: str
     launches: int
+    spent: Spent = {}
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="says", tag="ended", forbid_unknown_fields=True):

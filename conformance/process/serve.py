@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_files, limit_memory
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.protocol import (
@@ -35,6 +36,7 @@ from mlx_assay.conformance.process.protocol import (
 )
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors import stage as stages
 from mlx_assay.impl.executors.cuda import device
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ _read, _write, _line, _decode_order, _str, _type = os.read, os.write, line, deco
 _poison = executors.poison
 _schedule = choice.schedule
 _replace = msgspec.structs.replace
+_stage, _taken = stopwatch.stage, stopwatch.taken
 
 
 class Channel:
@@ -66,7 +69,8 @@ class Channel:
     def receive(self) -> bytes | None:
         """The next line, or None once the judge has closed its end."""
         while (end := self._buffer.find(b"\n")) < 0:
-            data = _read(self._orders, LINE_LIMIT)
+            with _stage("idle"):
+                data = _read(self._orders, LINE_LIMIT)
             if not data:
                 return None
             self._buffer += data
@@ -95,6 +99,9 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
     start = _decode_order(text)
     if not isinstance(start, Start):
         raise TypeError(f"Expected a start but got {type(start).__name__}")
+    if start.timed:
+        stopwatch.start("start")
+        stages.count(stopwatch.stage)
     with contextlib.ExitStack() as stack:
         try:
             if start.executor is not None:
@@ -111,7 +118,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             from mlx_assay.conformance.bundling.recorder import recorded
 
             subject = subject._replace(functions=recorded(subject.functions, start.record))
-        channel.send(Ready(sorted(subject.functions), subject.details))
+        channel.send(Ready(sorted(subject.functions), subject.details, _taken("transport")))
         _serve(channel, Material(arena, torch=start.program is None), subject, inspection)
 
 
@@ -163,6 +170,8 @@ def _serve(channel: Channel, material: Material, subject: Subject, inspection: I
             subject.allow(call.capacity)
             reply = _answer(index, call, request, material, subject)
             answer = reply if inspection is None else _inspect(reply, inspection)
+            if index == len(request.calls) - 1 and isinstance(answer, Returned | Raised | Found):
+                answer = _replace(answer, spent=_taken("transport"))
             if not device.lost() or index < len(request.calls) - 1:
                 channel.send(answer)
                 continue
@@ -190,7 +199,8 @@ def _answer(index: int, call: Call, request: Request, material: Material, subjec
     reply: Reply
     try:
         with _poison(call.poison), _schedule(call.schedule):
-            result = function(*arguments)
+            with _stage("call", stages.GRAPHS):
+                result = function(*arguments)
             if call.overwrite:
                 material.inputs_to_arena(call.after)
                 material.overwrite_host()

@@ -142,12 +142,26 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name
         return {verdict: count for verdict, count in counts.items() if count}
 
 
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where time went: how often a stage was entered, and CPU and wall seconds in it, all processes of a kind together.
+
+    `process` is command, judge or implementation; `operation` is empty for what belongs to no case.
+    """
+
+    process: str
+    stage: str
+    operation: str
+    count: int
+    cpu: float
+    wall: float
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. `complete` is false while it runs, and stays so if it was cut short.
 
     `run` is a name that no other run has, `leg` what a gate knows it by. `contracts` tells of the operations that have
     a case that does not conform. `altered` names files of the suite that changed meanwhile: such a run is incomplete,
-    whatever its cases say.
+    whatever its cases say. `stages` tells where its time went, where that was asked for.
 
     Tensor values are hex bit strings, never decimal floats. `started` is UTC, ISO 8601; `seconds` is wall time.
     """
@@ -167,6 +181,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     complete: bool
     altered: list[str] = []
+    stages: list[Stage] = []
     verdict: Outcome
     contracts: dict[str, ContractRecord] = {}
     cases: list[Record]

@@ -98,6 +98,7 @@ def arguments(options: Options, count: int, junit: str | None, folder: Path) -> 
         ),
         *(spread if count else ()),
         *(["--mlx-assay-checked"] if options.checked else ()),
+        *(["--mlx-assay-stages"] if options.stages else ()),
         *(f"--mlx-assay-query={query}" for query in options.queries),
         *(f"--mlx-assay-without={name}" for name in options.without),
         *(f"{name}={value}" for name, value in given.items() if value is not None),

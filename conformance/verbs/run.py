@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.gating.intake import Damaged
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.reporting.outlet import Outlet, opened
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
+from mlx_assay.conformance.reporting.stages import table
 from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
@@ -39,7 +41,12 @@ def run(options: Options, count: int | None, junit: str | None, bundles: str | N
     """
     if options.report is None:
         raise Refusal("Expected a file for the report")
-    _check_outputs(options.report, junit)
+    with stopwatch.counting(options.stages):
+        return _run(options, options.report, count, junit, bundles)
+
+
+def _run(options: Options, file: str, count: int | None, junit: str | None, bundles: str | None) -> int:
+    _check_outputs(file, junit)
     kept = None if bundles is None else bundle.folder(bundles)
     try:
         selection, executor = _prepare(options)
@@ -56,11 +63,12 @@ def run(options: Options, count: int | None, junit: str | None, bundles: str | N
     if told:
         show.say(told)
     chosen = engine.workers(executor, len(selection.cases)) if count is None else count
-    status = engine.run(options, chosen, junit, show)
-    report = _read(Path(options.report))
+    with stopwatch.stage("pytest"):
+        status = engine.run(options, chosen, junit, show)
+    report = _read(Path(file))
     if kept is not None:
         bundle.make_all(report.cases, options, kept, show.say)
-    for line in closing(report, Path(options.report).absolute()):
+    for line in (*table(report.stages, stopwatch.whole()), *closing(report, Path(file).absolute())):
         show.say(line)
     stream.flush()
     if outlet and outlet.failure:

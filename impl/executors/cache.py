@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mlx_assay.impl.executors.folder import Folder, Untrusted
+from mlx_assay.impl.executors.stage import stage
 
 T = TypeVar("T")
 
@@ -215,7 +216,7 @@ def kept(key: str, make: Callable[[Path], None], load: Callable[[Path], T]) -> T
     CacheError: there is no room for it anywhere. And whatever `make` raises; it is not asked again for what it
     rejected for good.
     """
-    with _alone(key):
+    with stage("compile", "compile"), _alone(key):
         if (known := _process.rejected.get(key)) is not None:
             raise type(known)(*known.args)
         for folder in _folders():

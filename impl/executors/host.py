@@ -31,6 +31,7 @@ from mlx_assay.impl.executors.signature import (
     Text,
     generate,
 )
+from mlx_assay.impl.executors.stage import stage
 from mlx_assay.impl.executors.translation import translate
 
 Template = Sequence[tuple[str, Any]]
@@ -110,7 +111,8 @@ class HostKernel:
             return found
         text = self.text(inputs, dtypes, template)
         try:
-            library = objects.build(translate(text), switches, MATH_MODES[self.definition.math_mode])
+            with stage("compile"):
+                library = objects.build(translate(text), switches, MATH_MODES[self.definition.math_mode])
         except objects.CompilationError as error:
             raise self._uncompiled(text, error) from None
         self._check_memory(library.threadgroup_bytes)

@@ -12,6 +12,7 @@ from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 from mlx_assay.impl.executors.metal import MetalKernel
 from mlx_assay.impl.executors.signature import Definition
+from mlx_assay.impl.executors.stage import GRAPHS, stage
 from mlx_assay.impl.executors.trace import tracing, without_derivative
 
 MATH_MODES = ("safe", "relaxed", "fast")
@@ -64,7 +65,9 @@ class Kernel:
             )
             return observation.recorded(self.definition, call, made)
         observation.called(self.definition)
-        if tracing(*arrays):
+        with stage("evaluation", GRAPHS):
+            traced = tracing(*arrays)
+        if traced:
             raise RuntimeError(
                 f"[metal_kernel] kernel {self.definition.name!r} was called inside an mx.compile or vmap trace on the "
                 "executor 'host', which cannot run there: call it outside of the transformation, or use "
@@ -78,7 +81,8 @@ class Kernel:
             ),
             skip=lambda: self._host.untouched(output_shapes, output_dtypes, init_value, poison),
         )
-        outputs = observation.recorded(self.definition, call, observation.launched(self.definition, launch))
+        with stage("launch"):
+            outputs = observation.recorded(self.definition, call, observation.launched(self.definition, launch))
         return without_derivative(arrays, outputs)
 
     def _gpu(self, executor: str) -> MetalKernel | CudaKernel:

@@ -8,6 +8,7 @@ from mlx_assay.impl.executors.arguments import axes
 from mlx_assay.impl.executors.divergence import Divergence
 from mlx_assay.impl.executors.guard import STRAY, Guard
 from mlx_assay.impl.executors.objects import Library
+from mlx_assay.impl.executors.stage import stage
 
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_THREADGROUP_BYTES = 32 * 1024
@@ -164,7 +165,8 @@ def launch(
     buffers = (ctypes.c_uint64 * len(addresses))(*addresses)
     request.buffers = ctypes.addressof(buffers)
     request.guarded = guard is not None
-    fault = crew.run(library.launch, request)
+    with stage("kernel"):
+        fault = crew.run(library.launch, request)
     if guard is not None and fault >= STRAY:
         raise guard.error(name, fault, request.fault_address, request.fault_access)
     check_fault(name, fault, request.lines)

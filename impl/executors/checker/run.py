@@ -13,6 +13,7 @@ from mlx_assay.impl.executors.checker.finding import Finding, Place
 from mlx_assay.impl.executors.checker.findings import Reader
 from mlx_assay.impl.executors.checker.memory import Span
 from mlx_assay.impl.executors.checker.request import Condition, Request
+from mlx_assay.impl.executors.stage import stage
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -100,7 +101,8 @@ def run(work: Work, condition: Condition) -> Result:
         request = launch.prepare(work.library.thread, 0, work.grid, work.threadgroup, condition.poison, condition.code)
         buffers = (ctypes.c_uint64 * max(len(devices), 1))(*(s.begin + s.origin for s in devices))
         request.buffers, request.check = ctypes.addressof(buffers), asked.address
-        fault = objects.runtime().assay_launch(ctypes.byref(request))
+        with stage("kernel"):
+            fault = objects.runtime().assay_launch(ctypes.byref(request))
         if fault == 2:
             raise RuntimeError(
                 "[metal_kernel] the host executor got no memory for its stacks (256 MiB of address space)"
