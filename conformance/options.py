@@ -31,6 +31,11 @@ KEYS = {
     "leg": "name by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
 }
 """What can be asked for once, each an option and an ini key of pytest."""
+FLAGS = {
+    "checked": "run every kernel of what is judged under the checker, on the host executor",
+    "stages": "count where the run's time goes, stage by stage, and tell of it in the report and at the end",
+}
+"""What can be asked for, or not, each an option and an ini key of pytest."""
 LEG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
 MOST_SHARDS = 10_000
@@ -73,7 +78,7 @@ class Options:
     @classmethod
     def of(cls, config: pytest.Config) -> Options:
         """Reads options first and ini keys second; ValueError says which value is wrong."""
-        checked = bool(config.getoption("mlx_assay_checked") or config.getini("mlx_assay_checked"))
+        checked = flag(config, "checked")
         return cls(
             queries=tuple(config.getoption("mlx_assay_query") or config.getini("mlx_assay_query")),
             implementation=_text(config, "implementation"),
@@ -87,9 +92,14 @@ class Options:
             checked=checked,
             shard=_text(config, "shard"),
             durations=_text(config, "durations"),
-            stages=bool(config.getoption("mlx_assay_stages") or config.getini("mlx_assay_stages")),
+            stages=flag(config, "stages"),
             without=tuple(config.getoption("mlx_assay_without") or config.getini("mlx_assay_without")),
         )
+
+
+def flag(config: pytest.Config, name: str) -> bool:
+    """Whether one of FLAGS is asked for."""
+    return bool(config.getoption(f"mlx_assay_{name}") or config.getini(f"mlx_assay_{name}"))
 
 
 def _text(config: pytest.Config, name: str) -> str | None:

@@ -15,7 +15,7 @@ import pytest
 from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.crew import Crew, drain, enlist
 from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
-from mlx_assay.conformance.options import KEYS, Options, distribution, output
+from mlx_assay.conformance.options import FLAGS, KEYS, Options, distribution, flag, output
 from mlx_assay.conformance.quotation import passage
 
 if TYPE_CHECKING:
@@ -56,12 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     without = "oracle that is not to be asked, by name; may be given several times"
     group.addoption("--mlx-assay-without", action="append", metavar="ORACLE", help=without)
     parser.addini("mlx_assay_without", without, type="linelist", default=[])
-    checked = "run every kernel of what is judged under the checker, on the host executor"
-    group.addoption("--mlx-assay-checked", action="store_true", default=None, help=checked)
-    parser.addini("mlx_assay_checked", checked, "bool", default=False)
-    stages = "count where the run's time goes, stage by stage, and tell of it in the report and at the end"
-    group.addoption("--mlx-assay-stages", action="store_true", default=None, help=stages)
-    parser.addini("mlx_assay_stages", stages, "bool", default=False)
+    for name, text in FLAGS.items():
+        group.addoption(f"--mlx-assay-{name}", action="store_true", default=None, help=text)
+        parser.addini(f"mlx_assay_{name}", text, "bool", default=False)
     for name, text in KEYS.items():
         group.addoption(f"--mlx-assay-{name}", metavar=name.upper(), help=text)
         parser.addini(f"mlx_assay_{name}", text, default="")
@@ -73,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
     check = "mlx_assay_check(kernels, ignore, schedules, seed, launch_limit, warnings_as_errors, enabled)"
     config.addinivalue_line("markers", f"{check}: run the kernels of a test with host_metal under the checker")
-    if (config.getoption("mlx_assay_stages") or config.getini("mlx_assay_stages")) and stopwatch.current() is None:
+    if flag(config, "stages") and stopwatch.current() is None:
         stopwatch.start("start")
     if hasattr(config, "workerinput"):
         return
@@ -207,7 +204,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
-    given = ("query", "without", "checked", "stages", *KEYS)
+    given = ("query", "without", *FLAGS, *KEYS)
     return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
         leads_here(argument, config) for argument in config.args
     )
