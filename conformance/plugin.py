@@ -70,8 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mlx_assay(tag): a case's tag, for -m \"mlx_assay(tag='nan')\"")
     check = "mlx_assay_check(kernels, ignore, schedules, seed, launch_limit, warnings_as_errors, enabled)"
     config.addinivalue_line("markers", f"{check}: run the kernels of a test with host_metal under the checker")
-    if flag(config, "stages") and stopwatch.current() is None:
-        stopwatch.start("start")
+    stopwatch.ensure(flag(config, "stages"))
     if hasattr(config, "workerinput"):
         return
     if _asked(config):
@@ -204,10 +203,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _asked(config: pytest.Config) -> bool:
     """Whether an option or an argument of the command line points at this suite."""
-    given = ("query", "without", *FLAGS, *KEYS)
-    return any(config.getoption(f"mlx_assay_{name}") is not None for name in given) or any(
-        leads_here(argument, config) for argument in config.args
-    )
+    given = any(config.getoption(f"mlx_assay_{name}") is not None for name in ("query", "without", *FLAGS, *KEYS))
+    return given or any(leads_here(argument, config) for argument in config.args)
 
 
 class Controller:
@@ -272,7 +269,7 @@ class Controller:
         properties = dict(report.user_properties)
         if worker := properties.get(WORKER_PROPERTY):
             self.session.learn(str(worker))
-        if report.when == "call" and (spent := properties.get(STAGES_PROPERTY)):
+        if (spent := properties.get(STAGES_PROPERTY)) and report.when == "call":
             self.session.account(str(spent))
         if record := properties.get(PROPERTY):
             self.session.add(str(record))
@@ -293,12 +290,11 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._session is None or self.screen:
             return
-        from mlx_assay.conformance.reporting.stages import table
         from mlx_assay.conformance.reporting.summary import closing, worst
 
         report = self._session.report()
         terminalreporter.section("mlx-assay")
-        for line in (*worst(report), *table(report.stages), *closing(report, self._session.path)):
+        for line in (*worst(report), *closing(report, self._session.path)):
             terminalreporter.write_line(line)
         if failure := self._session.failure:
             terminalreporter.write_line(f"the report cannot be written: {failure}; what stands there is not all of it")

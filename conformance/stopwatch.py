@@ -104,6 +104,12 @@ def stop() -> None:
     _watch = None
 
 
+def ensure(asked: bool) -> None:
+    """Counts from here on, if that is asked for and nobody does already."""
+    if asked and current() is None:
+        start("start")
+
+
 @contextlib.contextmanager
 def counting(asked: bool) -> Iterator[None]:
     """Counts while it lasts, if that is asked for."""

@@ -11,6 +11,7 @@ from mlx_assay.conformance.quotation import printable as printable
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.environment import here, packages
 from mlx_assay.conformance.reporting.report import Report
+from mlx_assay.conformance.reporting.stages import table
 from mlx_assay.conformance.verdict import Verdict
 
 WORST = 5
@@ -28,11 +29,15 @@ def header(options: Options) -> list[str]:
     return [printable(told)]
 
 
-def closing(report: Report, path: Path | None) -> list[str]:
-    """Counts, oracles, what is missing, and the verdict of the run in one word."""
+def closing(report: Report, path: Path | None, cpu: float = 0.0) -> list[str]:
+    """Stages where they were counted, counts, oracles, what is missing, and the verdict of the run in one word.
+
+    `cpu` are the CPU seconds of all its processes, if they are known.
+    """
     totals = report.totals
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in totals.verdicts().items())
-    lines = [f"cases: {totals.executed} of {totals.declared} executed" + (f": {counts}" if counts else "")]
+    lines = table(report.stages, cpu)
+    lines += [f"cases: {totals.executed} of {totals.declared} executed" + (f": {counts}" if counts else "")]
     judging = sorted({name for record in report.cases for name in record.oracles})
     lines.append(f"oracles: {', '.join(judging) or 'none'}")
     missing = sorted({name for record in report.cases for name in record.missing})

@@ -14,7 +14,6 @@ from mlx_assay.conformance.process.implementation import Implementation, Impleme
 from mlx_assay.conformance.reporting.outlet import Outlet, opened
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
-from mlx_assay.conformance.reporting.stages import table
 from mlx_assay.conformance.reporting.summary import closing, header
 from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
@@ -68,7 +67,7 @@ def _run(options: Options, file: str, count: int | None, junit: str | None, bund
     report = _read(Path(file))
     if kept is not None:
         bundle.make_all(report.cases, options, kept, show.say)
-    for line in (*table(report.stages, stopwatch.whole()), *closing(report, Path(file).absolute())):
+    for line in closing(report, Path(file).absolute(), stopwatch.whole()):
         show.say(line)
     stream.flush()
     if outlet and outlet.failure:
