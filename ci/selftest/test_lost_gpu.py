@@ -1,4 +1,4 @@
-"""A process whose GPU does nothing more is replaced after its case, without a GPU to lose."""
+"""A process whose GPU does nothing more, for arguments neither, is replaced after its case; without a GPU to lose."""
 
 from pathlib import Path
 
@@ -11,14 +11,19 @@ from mlx_assay.fixtures.kind import kinds
 
 LOSING = """
 import os
+from mlx_assay.conformance.process.material import Material
 from mlx_assay.impl.executors.cuda import device
 
 calls = 0
+
+def gone(*_):
+    raise RuntimeError("cudaMallocManaged failed")
 
 def normalized_argmax(logits):
     global calls
     calls += 1
     device.lose()
+    Material.arguments = gone
     raise RuntimeError(f"kernel 'wanders', call {calls} of its process")
 """
 

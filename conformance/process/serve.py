@@ -122,6 +122,9 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
         _serve(channel, Material(arena, torch=start.program is None), subject, inspection)
 
 
+GONE = "the GPU does nothing more for this process"
+
+
 class Unstarted(Exception):
     """A program from outside that did not start, in words that need no traceback."""
 
@@ -166,18 +169,27 @@ def _serve(channel: Channel, material: Material, subject: Subject, inspection: I
         material.begin()
         if inspection is not None:
             inspection.begin()
+        answer: Reply = _gone(0)
         for index, call in enumerate(request.calls):
-            subject.allow(call.capacity)
-            reply = _answer(index, call, request, material, subject)
-            answer = reply if inspection is None else _inspect(reply, inspection)
+            if device.lost():
+                # Not even arguments can be made on it: what lost it answers the other calls too.
+                answer = _replace(answer, call=index) if isinstance(answer, Raised | Found) else _gone(index)
+            else:
+                subject.allow(call.capacity)
+                reply = _answer(index, call, request, material, subject)
+                answer = reply if inspection is None else _inspect(reply, inspection)
             if index == len(request.calls) - 1 and isinstance(answer, Returned | Raised | Found):
                 answer = _replace(answer, spent=_taken("transport"))
             if not device.lost() or index < len(request.calls) - 1:
                 channel.send(answer)
                 continue
             # A line that nobody asked for makes the judge start another process for the next case.
-            channel.send(answer, Refused("the GPU does nothing more for this process"))
+            channel.send(answer, Refused(GONE))
             return
+
+
+def _gone(call: int) -> Raised:
+    return Raised(call, [], "RuntimeError", GONE, "")
 
 
 def _inspect(reply: Reply, inspection: Inspection) -> Reply:
