@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mlx_assay.conformance.commands import (
     adapters,
+    bench,
     capturing,
     cases,
     checking,
@@ -46,6 +47,7 @@ COMMANDS = (
     machinery,
     mutating,
     sweeping,
+    bench,
 )
 
 

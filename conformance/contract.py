@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import mlx_assay.conformance.contracts
+from mlx_assay.conformance.bench.benchmark import Benchmark
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Subcase
 from mlx_assay.fixtures.tensor import Tensor
@@ -72,7 +73,7 @@ class Contract:
     wrong answers, each a function that makes the whole output, so that it reads "as ... would give":
     `{"the last id on ties": ...}`; what is likelier or simpler stands first. `broken(arguments)` are the numbers of the
     rules that these break, by the beginnings of their names, the longest deciding; under "" stands the rule that an
-    output breaks of which nothing is known but that it is another.
+    output breaks of which nothing is known but that it is another. `benchmarks` are what `mlx-assay bench` measures.
     """
 
     operation: str
@@ -89,6 +90,7 @@ class Contract:
     marks: Callable[[Arguments], Mapping[str, np.ndarray]] | None = None
     suspects: Callable[[Arguments], Mapping[str, Callable[[], np.ndarray]]] | None = None
     broken: Callable[[Arguments], Mapping[str, int]] | None = None
+    benchmarks: tuple[Benchmark, ...] = ()
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

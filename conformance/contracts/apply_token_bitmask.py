@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import mask_faults
+from mlx_assay.conformance.contracts import mask_benchmarks, mask_faults
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import denormal
@@ -85,5 +85,6 @@ CONTRACTS = [
         marks=mask_faults.marks,
         suspects=mask_faults.suspects,
         broken=lambda arguments: mask_faults.BROKEN,
+        benchmarks=mask_benchmarks.BENCHMARKS,
     )
 ]

@@ -7,8 +7,9 @@ from importlib.metadata import version
 
 import numpy as np
 
+from mlx_assay.conformance.bench.benchmark import Benchmark
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import softcap_faults
+from mlx_assay.conformance.contracts import softcap_benchmarks, softcap_faults
 from mlx_assay.conformance.contracts.normalized_argmax import numbers_of
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
@@ -130,7 +131,7 @@ def _compiles(arguments: Arguments) -> bool:
     return cap_printed(arguments) and (arguments["x"].size > 0 or load("stock_mlx").runs_empty_graphs())
 
 
-def _contract(operation: str, summary: str) -> Contract:
+def _contract(operation: str, summary: str, benchmarks: tuple[Benchmark, ...] = ()) -> Contract:
     return Contract(
         operation=operation,
         summary=summary,
@@ -163,10 +164,13 @@ def _contract(operation: str, summary: str) -> Contract:
         marks=softcap_faults.marks,
         suspects=softcap_faults.suspects,
         broken=lambda arguments: softcap_faults.BROKEN,
+        benchmarks=benchmarks,
     )
 
 
 CONTRACTS = [
-    _contract("compiled_logit_softcap", "tanh(x / cap) * cap, fused by a shapeless compile"),
+    _contract(
+        "compiled_logit_softcap", "tanh(x / cap) * cap, fused by a shapeless compile", softcap_benchmarks.BENCHMARKS
+    ),
     _contract("logit_softcap", "tanh(x / cap) * cap, three operations"),
 ]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import argmax_faults
+from mlx_assay.conformance.contracts import argmax_benchmarks, argmax_faults
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import denormal
@@ -184,6 +184,7 @@ CONTRACTS = [
         marks=argmax_faults.marks,
         suspects=argmax_faults.suspects,
         broken=lambda arguments: argmax_faults.broken(arguments, 1, 4 if nan_rule() == "first" else 5),
+        benchmarks=argmax_benchmarks.BENCHMARKS,
     ),
     Contract(
         operation="argmax_given",

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mlx_assay.conformance.bench.benchmark import Benchmark
 from mlx_assay.conformance.contract import EXECUTOR, Arguments, Contract, Reference, Rule
-from mlx_assay.conformance.contracts import trellis_broken, trellis_faults
+from mlx_assay.conformance.contracts import trellis_benchmarks, trellis_broken, trellis_faults
 from mlx_assay.conformance.contracts.trellis_decode import FLOATS, GEOMETRY, LAYOUT_RULES, flushes, packed
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.tensor import DTYPES
@@ -122,7 +123,9 @@ BITS = Reference("trellis_row", _row, Verdict.SAME_VALUE)
 BOUND = Reference("trellis_bound", _bounded_row, Verdict.WITHIN_ULP, _distance, BOUND_RULE, _finite)
 
 
-def _contract(operation: str, summary: str, codes: str, more: tuple[str, ...] = ()) -> Contract:
+def _contract(
+    operation: str, summary: str, codes: str, more: tuple[str, ...] = (), benchmarks: tuple[Benchmark, ...] = ()
+) -> Contract:
     return Contract(
         operation=operation,
         summary=summary,
@@ -135,14 +138,15 @@ def _contract(operation: str, summary: str, codes: str, more: tuple[str, ...] = 
         expansion=16,
         suspects=trellis_faults.row,
         broken=trellis_broken.row,
+        benchmarks=benchmarks,
     )
 
 
 CONTRACTS = [
     _contract("down_codebook_row", "x [1, rows] times a stored matrix of row-major 2- or 4-bit codes",
-              "k 3, interleaved codes"),
+              "k 3, interleaved codes", benchmarks=trellis_benchmarks.ROW_MAJOR),
     _contract("down_k3_interleaved_codebook_row", "x [1, rows] times a stored matrix of interleaved 3-bit codes",
-              "k 2 and 4, row-major codes"),
+              "k 2 and 4, row-major codes", benchmarks=trellis_benchmarks.INTERLEAVED),
     _contract("scatter_row", "x [1, rows] times a stored matrix of codes of any layout, plain or balanced",
               "a kernel of another name", ("kernel",)),
     Contract(

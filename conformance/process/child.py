@@ -11,13 +11,15 @@ import sys
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from mlx_assay.conformance.adapters import folder
 from mlx_assay.conformance.process import arena
 from mlx_assay.conformance.process.descendants import kill_all
-from mlx_assay.conformance.process.protocol import LINE_LIMIT, Leave, Order, Reply, decode_reply, line
+from mlx_assay.conformance.process.protocol import LINE_LIMIT, Leave, decode_reply, line
 from mlx_assay.conformance.process.transcript import Transcript
 from mlx_assay.conformance.verdict import Verdict
 
@@ -49,16 +51,19 @@ class Child:
     """One process in a group of its own, with pipes to speak, a file for tensors, and a listener to its output.
 
     `hosting`: a program from outside runs under it, in a `folder` that is made for it and removed at the end.
+    `start` is the program that serves, `decode` reads its replies.
     """
 
-    def __init__(self, *, hosting: bool = False) -> None:
+    def __init__(
+        self, *, hosting: bool = False, start: str = START, decode: Callable[[bytes], Any] = decode_reply
+    ) -> None:
         self.folder = folder.create() if hosting else ""
         self.arena = arena.create()
         orders, self._orders = os.pipe()
         self._replies, replies = os.pipe()
         lifeline, self._lifeline = os.pipe()
         passed = (orders, replies, self.arena, lifeline)
-        code = START.format(orders=orders, replies=replies, arena=self.arena, lifeline=lifeline, parent=os.getpid())
+        code = start.format(orders=orders, replies=replies, arena=self.arena, lifeline=lifeline, parent=os.getpid())
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-u", "-c", code],
@@ -73,6 +78,7 @@ class Child:
                 os.close(descriptor)
         for descriptor in (self._orders, self._replies):
             os.set_blocking(descriptor, False)
+        self._decode = decode
         self._lines: deque[bytes] = deque()
         self._buffer = bytearray()
         assert self._process.stdout is not None
@@ -98,7 +104,7 @@ class Child:
             self.send(Leave(), deadline)
             self.receive(deadline)
 
-    def send(self, order: Order, deadline: float) -> None:
+    def send(self, order: msgspec.Struct, deadline: float) -> None:
         """Sends one line, or raises Death."""
         data = memoryview(line(order))
         poll = select.poll()
@@ -118,7 +124,7 @@ class Child:
         self._take()
         return bool(self._lines or self._buffer)
 
-    def receive(self, deadline: float) -> Reply:
+    def receive(self, deadline: float) -> Any:
         """The next reply, or Death: by its own end, by the deadline, or by a line that the server never sends."""
         poll = select.poll()
         poll.register(self._replies, select.POLLIN)
@@ -135,7 +141,7 @@ class Child:
                 raise self._overdue()
             poll.poll(min(left, LIVENESS_SECONDS) * 1000 + 1)
         try:
-            return decode_reply(self._lines.popleft())
+            return self._decode(self._lines.popleft())
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.foul(f"a line that the server never sends ({error})") from None
 

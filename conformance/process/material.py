@@ -126,7 +126,7 @@ class Material:
                 raise ChangedInput(
                     f"Expected an input of {size} bytes as before the call but it has {array.nbytes} now"
                 )
-            offset += _put(self._arena, array, offset)
+            offset += put(self._arena, array, offset)
 
     def overwrite_host(self) -> None:
         """Gives every host array other content, as its owner may after the call."""
@@ -156,12 +156,13 @@ class Material:
             size *= extent
         written = size <= call.capacity
         if written:
-            _put(self._arena, result, call.output)
+            put(self._arena, result, call.output)
             self._output_bytes = size
         return Returned(index, "", _dtype_name(dtype).removeprefix("mlx.core."), shape, written)
 
 
-def _put(arena: int, array: Any, offset: int) -> int:
+def put(arena: int, array: Any, offset: int) -> int:
+    """Writes an array's bytes in C order to the arena; how many they are."""
     if _type(array) is _array:
         array = _view(array, _unsigned[_size_of(_dtype_of(array))])
     data = _memoryview(array)

@@ -183,6 +183,6 @@ decode_order = msgspec.json.Decoder(Order, strict=True).decode
 decode_reply = msgspec.json.Decoder(Reply, strict=True).decode
 
 
-def line(message: Order | Reply) -> bytes:
+def line(message: msgspec.Struct) -> bytes:
     """One message as a line."""
     return encode_line([message])

@@ -78,7 +78,7 @@ class Channel:
         del self._buffer[: end + 1]
         return text
 
-    def send(self, *replies: Reply) -> None:
+    def send(self, *replies: msgspec.Struct) -> None:
         """Writes a line for each, all at once."""
         data = memoryview(b"".join(map(_line, replies)))
         while data:
@@ -110,7 +110,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
             fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
             stack.enter_context(choice.guarded())
             inspection = _inspected(start, stack)
-            subject = _program(start) if start.program else Subject(_functions(start), {})
+            subject = _program(start) if start.program else Subject(functions(start), {})
         except BaseException as error:
             channel.send(Refused(_described(error)))
             return
@@ -289,19 +289,21 @@ def _own(error: BaseException) -> bool:
     return all(frame.f_code.co_filename == __file__ for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _functions(start: Start) -> dict[str, Callable[..., Any]]:
-    """Imports the target and finds its operations.
-
-    Where Metal text runs on the host, a user's own kernels do too: mx.fast.metal_kernel is the executor's from here.
-    """
-    sys.path[:] = [os.getcwd(), *sys.path, *(folder for folder in start.path if folder not in sys.path)]
-    if start.target is not None and executors.current() == "host":
+def host_kernels(target: str | None) -> None:
+    """Where Metal text runs on the host, a user's own kernels do too: mx.fast.metal_kernel is the executor's."""
+    if target is not None and executors.current() == "host":
         import mlx.core as mx
 
         mx.fast.metal_kernel = executors.metal_kernel
+
+
+def functions(start: Start) -> dict[str, Callable[..., Any]]:
+    """Imports the target and finds its operations."""
+    sys.path[:] = [os.getcwd(), *sys.path, *(folder for folder in start.path if folder not in sys.path)]
+    host_kernels(start.target)
     module, _, path = (start.target or BUILT_IN).partition(":")
     found: Any = importlib.import_module(module)
     for name in filter(None, path.split(".")):
         found = getattr(found, name)
-    functions = {name: getattr(found, name, None) for name in start.operations}
-    return {name: function for name, function in functions.items() if callable(function)}
+    operations = {name: getattr(found, name, None) for name in start.operations}
+    return {name: function for name, function in operations.items() if callable(function)}

@@ -59,6 +59,13 @@ def _helpers(number: int) -> ThreadPoolExecutor:
         return _pool[1]
 
 
+def idents() -> frozenset[int]:
+    """The threads that have been called so far, as the interpreter numbers them."""
+    with _guard:
+        pool = () if _pool is None else _pool[1]._threads
+        return frozenset(thread.ident for thread in pool if thread.ident is not None)
+
+
 def run(function: Callable[[Any], int], request: Any) -> int:
     """Runs a launch; its fault. `request` and what its buffers point to stay until every thread has left it."""
     pointer = ctypes.byref(request)

@@ -1,0 +1,1 @@
+"""What an implementation is measured against, one module a library; each function makes a callable for one shape."""

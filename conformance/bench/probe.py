@@ -1,0 +1,63 @@
+"""Looks at what a queue of the implementation returned, for tricks that outputs alone do not name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from mlx_assay.conformance.bench import queue
+from mlx_assay.conformance.bench.clock import now
+from mlx_assay.conformance.bench.digest import Key
+from mlx_assay.conformance.bench.message import Alarm
+
+_core: Any = mx
+_async_eval, _eval, _synchronize, _now, _id, _len = _core.async_eval, _core.eval, _core.synchronize, now, id, len
+_digests, _unsigned = queue.digests, queue.unsigned
+LATE = 0.2
+"""The share of a queue's work that may be left when its own stream has nothing to do."""
+SMALLEST = 200_000
+"""Nanoseconds below which what is left is the noise of waiting."""
+
+
+def rebound(
+    ran: queue.Ran, found: Sequence[tuple[int, int]], again: Sequence[tuple[int, int]], key: Key
+) -> list[Alarm]:
+    """Outputs that changed after the span, or whose objects hold something else than at the call."""
+    changing = [index for index, (one, other) in enumerate(zip(found, again, strict=True)) if one != other]
+    if changing:
+        return [Alarm("deferred", f"the output of call {changing[0] + 1} changed after the timed span")]
+    by_now, _ = _digests([_unsigned(result) for result in ran.results], key)
+    late = [index for index, (one, other) in enumerate(zip(found, by_now, strict=True)) if one != other]
+    if late:
+        return [Alarm("deferred", f"{_len(late)} of {_len(found)} outputs were filled after their calls had returned")]
+    return []
+
+
+def reused(results: Sequence[Any]) -> list[Alarm]:
+    """One object that was returned by several calls."""
+    objects = {_id(result) for result in results}
+    if _len(objects) == _len(results):
+        return []
+    return [Alarm("output-reused", f"{_len(results)} calls returned {_len(objects)} objects")]
+
+
+def beside(
+    function: Callable[..., Any], calls: Sequence[Sequence[Any]], synchronize: Callable[[], None]
+) -> list[Alarm]:
+    """Work that goes on when the calls' own stream has nothing to do: what a benchmark that waits for it would miss."""
+    synchronize()
+    began = _now()
+    results = [function(*arguments) for arguments in calls]
+    _async_eval(results)
+    _synchronize()
+    waited = _now()
+    _eval(results)
+    synchronize()
+    ended = _now()
+    left = ended - waited
+    if left < SMALLEST or left < LATE * (ended - began):
+        return []
+    share = round(100 * left / (ended - began))
+    return [Alarm("side-stream", f"{share} % of its work was left when the stream of its calls had nothing to do")]

@@ -1,0 +1,153 @@
+"""A queue of calls, timed: nothing of what an implementation could replace is looked up while it runs.
+
+Outputs are taken hold of at the call, by a view of their bits: an output that is filled, or bound to something else,
+later is not what is judged.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from mlx_assay.conformance.bench.clock import now, raw
+from mlx_assay.conformance.bench.digest import Key, on_device
+
+_core: Any = mx
+_array, _eval, _async_eval, _synchronize = _core.array, _core.eval, _core.async_eval, _core.synchronize
+_view, _tolist = _core.array.view, _core.array.tolist
+_dtype_of, _nbytes_of, _shape_of = _array.dtype.fget, _array.nbytes.fget, _array.shape.fget
+_size_of: Any = type(_core.float32).size.fget
+_name_of: Any = type(_core.float32).__repr__
+_class_name: Any = type.__dict__["__name__"].__get__
+_unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
+_type, _zip, _len, _str, _list, _int = type, zip, len, str, list, int
+_urandom, _now, _raw, _on_device = os.urandom, now, raw, on_device
+_from_bytes = int.from_bytes
+_collect, _disable, _enable = gc.collect, gc.disable, gc.enable
+
+
+class Strange(Exception):
+    """A call returned something that is no plain mx.array."""
+
+    def __init__(self, call: int, kind: str) -> None:
+        super().__init__(kind)
+        self.call = call
+        self.kind = kind
+
+
+class Failed(Exception):
+    """A call raised."""
+
+    def __init__(self, call: int, error: BaseException) -> None:
+        super().__init__(call)
+        self.call = call
+        self.error = error
+
+
+class Span(NamedTuple):
+    """Nanoseconds of the spans of a queue; see message.Timed."""
+
+    called: int
+    evaluated: int
+    total: int
+    raw: int
+    lazy: bool
+
+
+class Ran(NamedTuple):
+    """What came of a queue: the objects that were returned, and views of their bits as they were at the call."""
+
+    span: Span
+    results: list[Any]
+    bits: list[Any]
+
+
+Call = Sequence[Any]
+
+
+def quiet(synchronize: Callable[[], None]) -> None:
+    """Leaves nothing to do: no garbage, nothing on the device, and the collector off until `loud`."""
+    _collect()
+    _disable()
+    synchronize()
+
+
+loud = _enable
+
+
+def run(
+    function: Callable[..., Any],
+    calls: Sequence[Call],
+    synchronize: Callable[[], None],
+    untouched: Callable[[], bool],
+) -> Ran:
+    """Times a queue of MLX calls. Strange, Failed: what a call did instead of returning an array."""
+    results: list[Any] = []
+    bits: list[Any] = []
+    keep, hold = results.append, bits.append
+    call = 0
+    synchronize()
+    began_raw = _raw()
+    began = _now()
+    try:
+        for arguments in calls:
+            result = function(*arguments)
+            if _type(result) is not _array:
+                raise Strange(call, _str(_class_name(_type(result))))
+            keep(result)
+            hold(_view(result, _unsigned[_size_of(_dtype_of(result))]))
+            call += 1
+    except Strange:
+        raise
+    except BaseException as error:
+        raise Failed(call, error) from error
+    called = _now()
+    lazy = untouched()
+    looked = _now()
+    _eval(bits)
+    synchronize()
+    ended = _now()
+    ended_raw = _raw()
+    span = Span(called - began, ended - looked, ended - began, ended_raw - began_raw, lazy)
+    return Ran(span, results, bits)
+
+
+def run_torch(function: Callable[..., Any], calls: Sequence[Call], synchronize: Callable[[], None]) -> Ran:
+    """Times a queue of a peer's calls on torch arrays; what it returns is kept, not judged."""
+    results: list[Any] = []
+    synchronize()
+    began_raw = _raw()
+    began = _now()
+    for arguments in calls:
+        results.append(function(*arguments))
+    called = _now()
+    synchronize()
+    ended = _now()
+    return Ran(Span(called - began, ended - called, ended - began, _raw() - began_raw, False), results, [])
+
+
+def key() -> Key:
+    """A key that nobody could know before."""
+    return _from_bytes(_urandom(4), "little"), _from_bytes(_urandom(4), "little")
+
+
+def digests(bits: Sequence[Any], drawn: Key) -> tuple[list[tuple[int, int]], int]:
+    """The digest of each, read to the host, and the nanoseconds that it took."""
+    began = _now()
+    read = [_tolist(_on_device(_core, each, drawn)) for each in bits]
+    taken = _now() - began
+    return [(_int(first), _int(second)) for first, second in read], taken
+
+
+def unsigned(result: Any) -> Any:
+    """A view of an array's bits as it is now."""
+    return _view(result, _unsigned[_size_of(_dtype_of(result))])
+
+
+def told(result: Any) -> tuple[str, list[int], int]:
+    """Dtype, shape and bytes of an array."""
+    return _name_of(_dtype_of(result)).removeprefix("mlx.core."), _list(_shape_of(result)), _nbytes_of(result)

@@ -1,0 +1,130 @@
+"""The report of a benchmark: one JSON document, from which text and Markdown are made."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from mlx_assay.conformance.bench.figure import Figure
+from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE
+
+SCHEMA: Literal["urn:mlx-assay:bench:1"] = "urn:mlx-assay:bench:1"
+Outcome = Literal["measured", "differs", "trick", "error", "incomplete"]
+Rotations = Literal["beyond the cache", "in the cache", "on the host"]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Entry(_Part, frozen=True):
+    """One contender of one rotation.
+
+    `figure` is null where it is missing, or earned none. `whole` counts making the calls in Python too; it is the
+    figure itself where work was done during the calls (`lazy` false). `same` says whether it has the contract's bits
+    by declaration.
+    """
+
+    name: str
+    figure: Figure | None = None
+    whole: Figure | None = None
+    lazy: bool = False
+    same: bool = True
+    note: str = ""
+    missing: str = ""
+
+
+class Rotation(_Part, frozen=True):
+    """One way of walking through content. `limit` is nanoseconds: the bytes that must move, at the copy's speed.
+
+    `idle` is a queue of no calls. `checked` of the implementation's `timed` outputs were held against the oracle,
+    `compared` against the reference on the same device.
+    """
+
+    name: Rotations
+    pool_bytes: int
+    entries: list[Entry]
+    idle: Figure | None = None
+    limit: float | None = None
+    timed: int = 0
+    checked: int = 0
+    compared: int = 0
+
+
+class Copied(_Part, frozen=True):
+    """The device's copy: bytes a second, read and written ones together, and how it was made."""
+
+    way: str
+    size: int
+    bytes_a_second: float
+    spread: float
+
+
+class Judged(_Part, frozen=True):
+    """The conformance before: how many cases, and the first that does not conform."""
+
+    cases: int
+    failing: str = ""
+    message: str = ""
+
+
+class Form(_Part, frozen=True):
+    """What one implementation's launches do, as counted on the host: measures by name, in the order of their keys."""
+
+    name: str
+    launches: int
+    measures: dict[str, float]
+
+
+class Result(_Part, frozen=True):
+    """One benchmark. `trick` names what the implementation tried where that is why it has no figure."""
+
+    id: str
+    operation: str
+    dtype: str
+    shape: dict[str, int]
+    outcome: Outcome
+    read_bytes: int
+    written_bytes: int
+    trick: str = ""
+    message: str = ""
+    judged: Judged | None = None
+    rotations: list[Rotation] = []
+    forms: list[Form] = []
+    comparison: str = ""
+
+
+class Report(_Part, frozen=True):
+    """A whole benchmark. `started` is UTC, ISO 8601."""
+
+    schema: Literal["urn:mlx-assay:bench:1"]
+    suite: str
+    implementation: str
+    against: str
+    executor: str
+    device: dict[str, str]
+    started: str
+    calls: int
+    rounds: int
+    copied: Copied | None
+    results: list[Result]
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all is measured, 1 where something differs, is a trick or an error, 3 where something is missing."""
+        outcomes = {result.outcome for result in self.results}
+        if not outcomes or "incomplete" in outcomes:
+            return EXIT_INCOMPLETE
+        return EXIT_CONFORMS if outcomes == {"measured"} else EXIT_DIFFERS
+
+
+def encode(report: Report) -> bytes:
+    """The document: two-space indents, keys in the structs' order, one newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema, as published in bench.schema.json."""
+    generated = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **generated}

@@ -1,0 +1,145 @@
+"""The sentry: what an implementation must leave alone in the process that measures it, and what must not run beside.
+
+A snapshot is taken before it is imported. What is found is named as a trick; whoever writes into the memory of this
+process is not found here, but by the judge, in another process and by another clock.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from mlx_assay.conformance.bench.message import Alarm
+from mlx_assay.conformance.process.descendants import descendants
+from mlx_assay.impl.executors import crew
+
+_core: Any = mx
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_ALARMS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF)
+_OWN = ("mlx_assay.conformance.bench", "mlx_assay.conformance.process", "mlx_assay.impl.executors")
+STREAM_MAKERS = ("new_stream", "new_thread_local_stream", "new_thread_unsafe_stream")
+SHOWN = 3
+_NUMBER = re.compile(r"\d+")
+"""A stream tells its number in its representation alone."""
+
+_frames = sys._current_frames
+_getitimer, _getsignal, _gettrace, _getprofile = signal.getitimer, signal.getsignal, sys.gettrace, sys.getprofile
+_crew, _descendants, _getpid, _callbacks, _id = crew.idents, descendants, os.getpid, gc.callbacks, id
+
+
+class Sentry:
+    """Remembers how the process was, and says what is otherwise."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._watched = list(_watched())
+        self._threads = set(_frames())
+        self._hooks = _hooks()
+
+    def alarms(self) -> list[Alarm]:
+        """What is otherwise now."""
+        return [*self._patched(), *self.beside(), *self._hooked(), *self._streams.hidden()]
+
+    def beside(self) -> list[Alarm]:
+        """Threads of Python's that the implementation started and that live."""
+        added = set(_frames()) - self._threads - _crew()
+        if not added:
+            return []
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        told = ", ".join(sorted(names.get(ident, "unnamed") for ident in added))
+        return [Alarm("threads", f"{len(added)} of its threads run beside what is timed: {told}")]
+
+    def _patched(self) -> Iterator[Alarm]:
+        changed = [name for name, held, now in self._watched if now() is not held]
+        if changed:
+            more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+            yield Alarm("patched", f"it replaced {', '.join(changed[:SHOWN])}{more}")
+
+    def _hooked(self) -> Iterator[Alarm]:
+        changed = [name for name, value in _hooks().items() if value != self._hooks[name]]
+        if changed:
+            yield Alarm("hooks", f"it has code run at other times than its calls: {', '.join(changed)}")
+        if left := _descendants(_getpid()):
+            yield Alarm("processes", f"{len(left)} of its processes run beside what is timed")
+
+
+class Streams:
+    """Every stream that is made from now on, so that all can be waited for."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        for device in (_core.cpu, _core.default_device()):
+            # Each thread makes those of its own when it first needs them.
+            _core.default_stream(device)
+        self._makers = {name: getattr(_core, name) for name in STREAM_MAKERS if hasattr(_core, name)}
+        for name, maker in self._makers.items():
+            setattr(_core, name, self._recording(maker))
+        self._first = self._index()
+
+    def _recording(self, maker: Callable[..., Any]) -> Callable[..., Any]:
+        def make(*arguments: Any, **named: Any) -> Any:
+            stream = maker(*arguments, **named)
+            self.made.append(stream)
+            return stream
+
+        return make
+
+    def _index(self) -> int:
+        return int(_NUMBER.findall(repr(self._makers["new_stream"](_core.default_device())))[-1])
+
+    def hidden(self) -> Iterator[Alarm]:
+        """Streams that were made behind the wrapped functions, known by a gap in the numbers."""
+        now = self._index()
+        count, self._first = now - self._first - 1 - len(self.made), now - len(self.made)
+        if count > 0:
+            yield Alarm("side-stream", f"it has {count} streams that nobody can wait for")
+
+
+def _hooks() -> dict[str, object]:
+    hooks: dict[str, object] = {
+        "gc.callbacks": [_id(callback) for callback in _callbacks],
+        "sys.settrace": _id(_gettrace()),
+        "sys.setprofile": _id(_getprofile()),
+    }
+    for number in _ALARMS:
+        hooks[f"signal {number.name}"] = _id(_getsignal(number))
+    for timer in _TIMERS:
+        hooks[f"interval timer {timer}"] = _getitimer(timer)[1]
+    return hooks
+
+
+def _watched() -> Iterator[tuple[str, object, Callable[[], object]]]:
+    """Names, what stands there, and how to look again: functions, classes, and the code of the suite's own."""
+    named: list[tuple[str, dict[str, Any]]] = [
+        (module.__name__, vars(module)) for module in (builtins, time, os, gc, threading, np, mx, mx.fast, mx.random)
+    ]
+    named.append(("mlx.core.array", vars(mx.array)))  # type: ignore[arg-type]
+    own = [name for name in sys.modules if name.startswith(_OWN)]
+    named += [(name, vars(module)) for name in own if isinstance(module := sys.modules[name], ModuleType)]
+    for owner, space in named:
+        for name, held in list(space.items()):
+            if name.startswith("__") or not (callable(held) or isinstance(held, property)):
+                continue
+            yield f"{owner}.{name}", held, _look(space, name)
+            if type(held) is FunctionType and owner.startswith(_OWN):
+                yield f"the code of {owner}.{name}", held.__code__, _code(held)
+
+
+def _look(space: Any, name: str) -> Callable[[], object]:
+    return lambda: space.get(name)
+
+
+def _code(function: FunctionType) -> Callable[[], object]:
+    return lambda: function.__code__

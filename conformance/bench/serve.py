@@ -1,0 +1,198 @@
+"""The measuring process: imports the implementation, times queues, tells at once what came; the judge is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from mlx_assay.conformance.bench import device, message, queue
+from mlx_assay.conformance.bench.contender import IMPLEMENTATION, Contestant, seated
+from mlx_assay.conformance.bench.digest import Key
+from mlx_assay.conformance.bench.message import Alarm, Output
+from mlx_assay.conformance.bench.probe import beside, rebound, reused
+from mlx_assay.conformance.bench.sentry import Sentry, Streams
+from mlx_assay.conformance.bench.stage import Stage
+from mlx_assay.conformance.process import protocol, serve
+from mlx_assay.conformance.process.bounds import die_with_parent, limit_memory
+from mlx_assay.conformance.process.material import put
+from mlx_assay.impl import executors
+from mlx_assay.impl.executors import fidelity
+
+TEXT_LIMIT = 2000
+_decode_order, _type, _str = message.decode_order, type, str
+
+
+def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
+    """Serves until the judge closes the channel."""
+    die_with_parent(lifeline, parent)
+    limit_memory()
+    faulthandler.enable(all_threads=False)
+    warnings.simplefilter("ignore", executors.DivergenceWarning)
+    channel = serve.Channel(orders, replies)
+    text = channel.receive()
+    if text is None:
+        return
+    start = _decode_order(text)
+    assert isinstance(start, message.Start)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(executors.use(start.executor))
+            fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
+            server = Server(channel, arena, start)
+        except BaseException as error:
+            channel.send(message.Refused(_described(error)))
+            return
+        channel.send(message.Ready(sorted(server.functions), device.described(start.executor)))
+        while (text := channel.receive()) is not None:
+            server.answer(_decode_order(text))
+
+
+class Server:
+    """What is measured, and what has been made ready for it. The implementation is imported last."""
+
+    def __init__(self, channel: serve.Channel, arena: int, start: message.Start) -> None:
+        self._channel = channel
+        self._arena = arena
+        self._executor = start.executor
+        self._stage: Stage | None = None
+        self._contestants: dict[str, Contestant] = {}
+        self._last: queue.Ran | None = None
+        self._outputs: list[Output] = []
+        streams = Streams()
+        self._synchronize = device.synchronizer(start.executor, streams.made)
+        self._prepare_imports(start)
+        self._sentry = Sentry(streams)
+        self.functions: dict[str, Callable[..., Any]] = serve.functions(_as_judged(start))
+
+    def _prepare_imports(self, start: message.Start) -> None:
+        """What the import of an implementation would change on purpose, before the sentry looks."""
+        serve.host_kernels(start.target)
+        if self._executor == "cuda":
+            with contextlib.suppress(ImportError):
+                import torch
+
+                torch.cuda.init()
+
+    def answer(self, order: message.Order) -> None:
+        """Does what one order says."""
+        if isinstance(order, message.Prepare):
+            self._contestants, missing = seated(order, self.functions)
+            self._channel.send(message.Seated(missing))
+        elif isinstance(order, message.Load):
+            self._stage = self._last = None
+            self._stage = Stage(self._arena, order)
+            self._stage.warm()
+            self._channel.send(message.Done())
+        elif isinstance(order, message.Queue):
+            self._run(order)
+        elif isinstance(order, message.Idle):
+            self._idle()
+        elif isinstance(order, message.Fetch):
+            self._fetch(order)
+        elif isinstance(order, message.Copy):
+            self._channel.send(message.Copied(device.copies(order.size, self._executor)))
+        elif isinstance(order, message.Inspect):
+            self._channel.send(message.Findings(self._sentry.alarms()))
+        else:
+            raise TypeError(f"Expected an order but got {_type(order)}")
+
+    def _idle(self) -> None:
+        queue.quiet(self._synchronize)
+        self._channel.send(message.Began())
+        ran = queue.run(_str, [], self._synchronize, bool)
+        self._channel.send(message.Timed(*ran.span))
+        queue.loud()
+
+    def _run(self, order: message.Queue) -> None:
+        assert self._stage is not None
+        contestant = self._contestants[order.contender]
+        self._last = None
+        queue.quiet(self._synchronize)
+        try:
+            ran = self._timed(contestant, order)
+            self._channel.send(message.Timed(*ran.span))
+            self._deliver(ran, contestant, order)
+        except queue.Strange as error:
+            self._channel.send(message.Raised(error.call, "", f"got {error.kind}, expected mlx.core.array"))
+        except queue.Failed as error:
+            self._channel.send(message.Raised(error.call, _type(error.error).__name__[:200], _text(error.error)))
+        finally:
+            queue.loud()
+
+    def _timed(self, contestant: Contestant, order: message.Queue) -> queue.Ran:
+        assert self._stage is not None
+        if contestant.library == "torch":
+            calls = self._stage.torch(order.windows)
+            self._channel.send(message.Began())
+            return queue.run_torch(contestant.function, calls, self._synchronize)
+        calls = self._stage.mlx(order.windows)
+        self._channel.send(message.Began())
+        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched)
+
+    def _deliver(self, ran: queue.Ran, contestant: Contestant, order: message.Queue) -> None:
+        """Digests first, twice; then what the objects hold by now, and the rest."""
+        key = queue.key()
+        found, taken = queue.digests(ran.bits, key)
+        again, taken_again = queue.digests(ran.bits, key)
+        alarms: list[Alarm] = []
+        if order.contender == IMPLEMENTATION:
+            alarms += rebound(ran, found, again, key)
+            alarms += reused(ran.results)
+            alarms += self._sentry.beside()
+            alarms += self._changed()
+        outputs = []
+        for index, each in enumerate(found):
+            dtype, shape, nbytes = queue.told(ran.results[index])
+            written = self._written(ran.bits[index], order, index) if nbytes <= order.whole else 0
+            outputs.append(Output("", dtype, shape, each, written))
+        references = self._references(order, key)
+        if order.probed:
+            alarms += self._beside(contestant, order)
+        self._last = ran
+        self._channel.send(message.Outcome(key, outputs, references, alarms, (taken, taken_again)))
+
+    def _references(self, order: message.Queue, key: Key) -> list[tuple[int, int]]:
+        if not order.reference:
+            return []
+        assert self._stage is not None
+        function = self._contestants[order.reference].function
+        return [
+            queue.digests([queue.unsigned(function(*arguments))], key)[0][0]
+            for arguments in self._stage.mlx(order.windows)
+        ]
+
+    def _changed(self) -> list[Alarm]:
+        assert self._stage is not None
+        changed = self._stage.changed()
+        return [Alarm("input-changed", f"it wrote into its inputs: argument {changed[0] + 1}")] if changed else []
+
+    def _beside(self, contestant: Contestant, order: message.Queue) -> list[Alarm]:
+        assert self._stage is not None
+        calls = self._stage.mlx(order.windows)
+        return beside(contestant.function, calls, self._synchronize)
+
+    def _written(self, bits: Any, order: message.Queue, index: int) -> int:
+        return put(self._arena, bits, order.place + index * order.whole)
+
+    def _fetch(self, order: message.Fetch) -> None:
+        assert self._last is not None
+        self._channel.send(message.Fetched(put(self._arena, self._last.bits[order.call], order.place)))
+
+
+def _as_judged(start: message.Start) -> protocol.Start:
+    return protocol.Start(start.target, start.executor, start.fidelity, start.path, start.operations)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = _str(error)[:TEXT_LIMIT]
+    except BaseException:
+        return "(its text cannot be had)"
+    return text.encode("utf-8", "replace").decode("utf-8", "replace")
+
+
+def _described(error: BaseException) -> str:
+    return f"{_type(error).__name__}: {_text(error)}"

@@ -1,0 +1,82 @@
+"""The benchmarks of normalized_argmax: greedy decoding over the vocabularies in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlx_assay.conformance.bench.benchmark import Arguments, Benchmark, Contender, Input, Moved, Shape
+from mlx_assay.fixtures.draw import Draw
+from mlx_assay.fixtures.encoding import word
+from mlx_assay.fixtures.tensor import DTYPES
+
+STOCK = "mlx_assay.conformance.bench.peers.mlx_stock"
+TORCH = "mlx_assay.conformance.bench.peers.torch_stock"
+IDS = 4
+"""Bytes of an id."""
+NEIGHBOURS = 8
+"""Encodings at the top of the values: apart as logits, one as scores, so that the lowest id is asked for."""
+
+
+def bell(draw: Draw, dtype: str, count: int, scale: float = 0.9, neighbours: int = NEIGHBOURS) -> np.ndarray:
+    """`count` elements out of 65,536 bell-shaped values, the largest replaced by so many neighbouring encodings."""
+    table = draw.normal(DTYPES[dtype], (1 << 16,), scale)
+    if neighbours:
+        bits = table.view(word(table.dtype))
+        order = np.argsort(table.astype(np.float32), kind="stable")[-neighbours:]
+        bits[order] = bits[order[-1]] - np.arange(neighbours)[::-1].astype(bits.dtype)
+    chosen: np.ndarray = table[draw.bits(np.dtype(np.uint16), (count,))]
+    return chosen
+
+
+def arguments(dtype: str, shape: Shape) -> Arguments:
+    """Logits of a row a sequence."""
+    return {"logits": Input((shape["rows"], shape["vocab"]), dtype, bell)}
+
+
+def moved(dtype: str, shape: Shape) -> Moved:
+    """Every logit once, an id a row."""
+    return Moved(shape["rows"] * shape["vocab"] * DTYPES[dtype].itemsize, shape["rows"] * IDS)
+
+
+def part(given: Mapping[str, Any], draw: Draw) -> tuple[Mapping[str, Any], tuple[Any, ...]]:
+    """One row."""
+    row = draw.integer(0, len(given["logits"]))
+    return {"logits": given["logits"][row : row + 1]}, (slice(row, row + 1),)
+
+
+CONTENDERS = (
+    Contender("stock", f"{STOCK}:argmax"),
+    Contender("stock, compiled", f"{STOCK}:compiled_argmax"),
+    Contender(
+        name="torch log_softmax + argmax",
+        place=f"{TORCH}:argmax",
+        library="torch",
+        needs=("torch",),
+        executors=("cuda",),
+        same=False,
+        note="scores of torch's own rounding",
+    ),
+)
+
+
+def _benchmark(dtypes: tuple[str, ...], rows: int, vocab: int) -> Benchmark:
+    return Benchmark(
+        dtypes=dtypes,
+        shape={"rows": rows, "vocab": vocab},
+        host={"rows": min(rows, 4), "vocab": vocab // 8},
+        arguments=arguments,
+        moved=moved,
+        part=part,
+        contenders=CONTENDERS,
+        reference="stock",
+    )
+
+
+BENCHMARKS = (
+    _benchmark(("bfloat16",), 64, 262144),
+    _benchmark(("bfloat16", "float32"), 512, 151936),
+    _benchmark(("bfloat16",), 1, 262144),
+)

@@ -1,0 +1,141 @@
+"""The verb `bench`: judges, measures or counts, and tells."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from mlx_assay.conformance.adapters.target import NoTarget, target
+from mlx_assay.conformance.bench.benchmark import Asked
+from mlx_assay.conformance.bench.catalogue import selected
+from mlx_assay.conformance.bench.measurement import Plan
+from mlx_assay.conformance.bench.process import Failure, Measuring
+from mlx_assay.conformance.bench.rendering import head, lines, listed, markdown
+from mlx_assay.conformance.bench.report import SCHEMA, Copied, Report, Result, encode
+from mlx_assay.conformance.bench.session import Session
+from mlx_assay.conformance.bench.speed import copied
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.process.seal import altered
+from mlx_assay.conformance.quotation import passage
+from mlx_assay.conformance.reporting.environment import packages
+from mlx_assay.conformance.selection import check_oracles, select
+from mlx_assay.conformance.verbs.outputs import asked as outputs
+from mlx_assay.conformance.verbs.outputs import clear, write
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    queries: tuple[str, ...] = ()
+    implementation: str | None = None
+    executor: str | None = None
+    dtype: str | None = None
+    shape: str | None = None
+    cases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    against: str | None = None
+    beside: tuple[str, ...] = ()
+    rounds: int = 9
+    calls: int = 64
+    checks: int = 18
+    limit: float = 60.0
+    json: str | None = None
+    markdown: str | None = None
+
+
+def show(request: Request) -> int:
+    """Lists the benchmarks that are meant."""
+    executor = checked_executor(request.executor)
+    with refusing():
+        asked = selected(request.queries, executor, request.shape, request.dtype)
+    for line in listed(asked, executor):
+        print(line)
+    return 0
+
+
+def bench(request: Request) -> int:
+    """Measures what is meant; returns the exit code."""
+    paths = outputs((request.json, request.markdown))
+    executor = checked_executor(request.executor)
+    with refusing():
+        asked = selected(request.queries, executor, request.shape, request.dtype)
+        check_oracles(request.without)
+        if request.cases:
+            select(request.cases)
+    _measurable(request, executor)
+    clear(paths)
+    report = _measured(request, executor, asked)
+    if changed := altered():
+        raise Refusal(f"Files of this suite were changed while it measured: {', '.join(changed[:3])}", EXIT_INCOMPLETE)
+    for path, content in zip(paths, (encode(report), markdown(report).encode()), strict=True):
+        if path is not None:
+            write(path, content)
+    return report.exit_code
+
+
+def _measurable(request: Request, executor: str) -> None:
+    for option, text in (("--implementation", request.implementation), ("--against", request.against)):
+        try:
+            found = target(text)
+        except NoTarget as error:
+            raise Refusal(str(error)) from None
+        if found.argv:
+            raise Refusal(
+                f"Expected a module, an object or an entry point for {option} but got the program {found.told}: "
+                "behind a pipe its transport would be measured, and its kernels run where nothing can be timed; "
+                "mlx-assay run judges it"
+            )
+    if request.against is not None and executor != "host":
+        raise Refusal(f"Expected --against on the executor 'host', where kernels are counted, but got {executor!r}")
+
+
+def _measured(request: Request, executor: str, asked: tuple[Asked, ...]) -> Report:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with Implementation(request.implementation, request.executor, request.limit) as implementation:
+        try:
+            has = implementation.operations
+            measuring = Measuring(request.implementation, executor, request.limit)
+        except (ImplementationError, Failure) as error:
+            raise Refusal(str(error)) from error
+        with measuring:
+            copy = copied(measuring, executor)
+            report = Report(
+                schema=SCHEMA,
+                suite=packages().get("mlx-assay", ""),
+                implementation=request.implementation or "mlx_assay.impl",
+                against=request.against or "",
+                executor=executor,
+                device=measuring.device,
+                started=started,
+                calls=request.calls,
+                rounds=request.rounds,
+                copied=copy,
+                results=[],
+            )
+            for line in head(report):
+                print(passage(line), flush=True)
+            plan = Plan(request.rounds, request.calls, request.checks)
+            chosen = (request.cases, request.without, copy, request.against, request.beside)
+            session = Session(implementation, measuring, plan, *chosen)
+            results = _results(session, [one for one in asked if one.operation in has], copy)
+    lacking = sorted({one.operation for one in asked if one.operation not in has})
+    if lacking:
+        print(passage(f"not asked: the implementation lacks {', '.join(lacking)}"))
+    if not results:
+        print("mlx-assay: nothing was measured", file=sys.stderr)
+    report.results.extend(results)
+    return report
+
+
+def _results(session: Session, asked: list[Asked], copy: Copied | None) -> list[Result]:
+    results = []
+    for one in asked:
+        result = session.result(one)
+        results.append(result)
+        for line in lines(result, copy):
+            print(passage(line), flush=True)
+    return results
