@@ -21,6 +21,8 @@ STEP = 128
 PERIOD = 8_388_593
 """Elements after which content begins again. A prime, so that no two windows, whose places are even, have the same."""
 
+MOST_WINDOWS = 1_000_000
+
 Windows = Sequence[int]
 """Where one call's window begins in each array, in elements."""
 
@@ -59,6 +61,10 @@ class Content:
         while True:
             places = [self._place(name) for name in self._inputs]
             self._turn += 1
+            if self._turn > MOST_WINDOWS:
+                raise ValueError(
+                    f"Expected windows up to {MOST_WINDOWS} but more were asked for: fewer calls or rounds"
+                )
             if tuple(places) not in self._given:
                 self._given.add(tuple(places))
                 return places

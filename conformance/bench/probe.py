@@ -43,6 +43,15 @@ def reused(results: Sequence[Any]) -> list[Alarm]:
     return [Alarm("output-reused", f"{_len(results)} calls returned {_len(objects)} objects")]
 
 
+def returned(results: Sequence[Any], calls: Sequence[Sequence[Any]]) -> list[Alarm]:
+    """Outputs that are an argument's own object."""
+    count = 0
+    for result, arguments in zip(results, calls, strict=True):
+        for argument in arguments:
+            count += result is argument
+    return [Alarm("input-returned", f"{count} of {_len(results)} calls returned their input")] if count else []
+
+
 def beside(
     function: Callable[..., Any], calls: Sequence[Sequence[Any]], synchronize: Callable[[], None]
 ) -> list[Alarm]:

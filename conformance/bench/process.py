@@ -24,6 +24,14 @@ class Failure(Exception):
     """What was asked of the measuring process did not come about."""
 
 
+class Tricked(Failure):
+    """A call did what only a trick does."""
+
+    def __init__(self, alarm: message.Alarm) -> None:
+        super().__init__(alarm.text)
+        self.alarm = alarm
+
+
 class Queued(NamedTuple):
     """A queue that was run: what the process told, and how long it took by this process's clock, in nanoseconds."""
 
@@ -77,7 +85,7 @@ class Measuring:
         self.ask(order, message.Done)
 
     def queue(self, order: message.Queue) -> Queued:
-        """Runs a queue. Failure: a call raised, or returned no array."""
+        """Runs a queue. Failure: a call raised; Tricked: it returned something else than an array."""
         return self._spanned(order, True)
 
     def idle(self) -> Queued:
@@ -121,8 +129,9 @@ class Measuring:
     def _reply(self, kind: type[R], deadline: float) -> R:
         reply: Any = self.child.receive(deadline)
         if isinstance(reply, message.Raised):
-            what = f"raised {reply.type}: {reply.message}" if reply.type else reply.message
-            raise Failure(f"call {reply.call + 1} of a queue {what}")
+            if not reply.type:
+                raise Tricked(message.Alarm("deferred", f"{reply.message}: its work may be done when it is read"))
+            raise Failure(f"call {reply.call + 1} of a queue raised {reply.type}: {reply.message}")
         if isinstance(reply, message.Refused):
             raise Failure(reply.message)
         if not isinstance(reply, kind):

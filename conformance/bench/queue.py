@@ -66,7 +66,8 @@ class Ran(NamedTuple):
     bits: list[Any]
 
 
-Call = Sequence[Any]
+Calls = Sequence[Sequence[Any]]
+"""The arguments of each call."""
 
 
 def quiet(synchronize: Callable[[], None]) -> None:
@@ -81,7 +82,7 @@ loud = _enable
 
 def run(
     function: Callable[..., Any],
-    calls: Sequence[Call],
+    calls: Calls,
     synchronize: Callable[[], None],
     untouched: Callable[[], bool],
 ) -> Ran:
@@ -116,7 +117,7 @@ def run(
     return Ran(span, results, bits)
 
 
-def run_torch(function: Callable[..., Any], calls: Sequence[Call], synchronize: Callable[[], None]) -> Ran:
+def run_torch(function: Callable[..., Any], calls: Calls, synchronize: Callable[[], None]) -> Ran:
     """Times a queue of a peer's calls on torch arrays; what it returns is kept, not judged."""
     results: list[Any] = []
     synchronize()

@@ -12,7 +12,7 @@ from mlx_assay.conformance.bench import device, message, queue
 from mlx_assay.conformance.bench.contender import IMPLEMENTATION, Contestant, seated
 from mlx_assay.conformance.bench.digest import Key
 from mlx_assay.conformance.bench.message import Alarm, Output
-from mlx_assay.conformance.bench.probe import beside, rebound, reused
+from mlx_assay.conformance.bench.probe import beside, rebound, returned, reused
 from mlx_assay.conformance.bench.sentry import Sentry, Streams
 from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.process import protocol, serve
@@ -112,9 +112,9 @@ class Server:
         self._last = None
         queue.quiet(self._synchronize)
         try:
-            ran = self._timed(contestant, order)
+            ran, calls = self._timed(contestant, order)
             self._channel.send(message.Timed(*ran.span))
-            self._deliver(ran, contestant, order)
+            self._deliver(ran, calls, contestant, order)
         except queue.Strange as error:
             self._channel.send(message.Raised(error.call, "", f"got {error.kind}, expected mlx.core.array"))
         except queue.Failed as error:
@@ -122,17 +122,17 @@ class Server:
         finally:
             queue.loud()
 
-    def _timed(self, contestant: Contestant, order: message.Queue) -> queue.Ran:
+    def _timed(self, contestant: Contestant, order: message.Queue) -> tuple[queue.Ran, queue.Calls]:
         assert self._stage is not None
         if contestant.library == "torch":
             calls = self._stage.torch(order.windows)
             self._channel.send(message.Began())
-            return queue.run_torch(contestant.function, calls, self._synchronize)
+            return queue.run_torch(contestant.function, calls, self._synchronize), calls
         calls = self._stage.mlx(order.windows)
         self._channel.send(message.Began())
-        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched)
+        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched), calls
 
-    def _deliver(self, ran: queue.Ran, contestant: Contestant, order: message.Queue) -> None:
+    def _deliver(self, ran: queue.Ran, calls: queue.Calls, contestant: Contestant, order: message.Queue) -> None:
         """Digests first, twice; then what the objects hold by now, and the rest."""
         key = queue.key()
         found, taken = queue.digests(ran.bits, key)
@@ -141,6 +141,7 @@ class Server:
         if order.contender == IMPLEMENTATION:
             alarms += rebound(ran, found, again, key)
             alarms += reused(ran.results)
+            alarms += returned(ran.results, calls)
             alarms += self._sentry.beside()
             alarms += self._changed()
         outputs = []

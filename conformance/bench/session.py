@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.conformity import Unjudged, conformity
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
-from mlx_assay.conformance.bench.process import Failure, Measuring
+from mlx_assay.conformance.bench.process import Failure, Measuring, Tricked
 from mlx_assay.conformance.bench.report import Copied, Judged, Outcome, Result, Rotation
 from mlx_assay.conformance.judging.panel import Disagreement
 from mlx_assay.conformance.process.implementation import Implementation
@@ -54,6 +54,8 @@ class Session:
         )
         try:
             rotations = measurement.rotations()
+        except Tricked as tricked:
+            return _result(asked, "trick", judged=judged, trick=tricked.alarm.trick, message=tricked.alarm.text)
         except Failure as failure:
             self._measuring.restart()
             return _result(asked, "error", judged=judged, message=str(failure))

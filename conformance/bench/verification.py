@@ -19,6 +19,7 @@ from mlx_assay.fixtures.draw import Draw
 from mlx_assay.fixtures.tensor import DTYPES
 from mlx_assay.oracles.registry import load
 
+WORD = 4
 KEPT = 16
 """Queues whose content is compared with a wrong output, to say whether it was replayed."""
 
@@ -52,14 +53,18 @@ class Verification:
 
         `contents` are their bytes where they are small, else empty. Disagreement, of oracles.
         """
-        alarms = [*self._typed(windows, outcome), *self._against_reference(windows, outcome)]
+        alarms = [*self._typed(windows, outcome), *self._against_reference(windows, outcome, contents)]
         chosen = sorted(self._random.sample(range(len(windows)), min(count, len(windows))))
         for call in chosen:
             alarms = alarms or self._checked(call, windows, outcome, contents)
-        self._earlier = [*self._earlier, list(windows)][-KEPT:]
         self._bytes.update({data: self._turn + call for call, data in enumerate(contents) if data})
-        self._turn += len(windows)
+        self.remember(windows)
         return alarms
+
+    def remember(self, windows: Sequence[Windows]) -> None:
+        """Calls that are not verified, whose answers may be replayed."""
+        self._earlier = [*self._earlier, list(windows)][-KEPT:]
+        self._turn += len(windows)
 
     def part(self, windows: Windows, data: bytes, dtype: str, shape: Sequence[int]) -> list[Alarm]:
         """Holds a part of one output, of which all bytes are there, against every oracle of the contract."""
@@ -77,11 +82,13 @@ class Verification:
             return [Alarm("unlike-itself", f"calls of one shape gave {', '.join(sorted(map(str, kinds)))}")]
         return []
 
-    def _against_reference(self, windows: Sequence[Windows], outcome: Outcome) -> list[Alarm]:
+    def _against_reference(
+        self, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes]
+    ) -> list[Alarm]:
         pairs = list(zip(outcome.outputs, outcome.references, strict=False))
         self.compared += len(pairs)
         wrong = [call for call, (output, want) in enumerate(pairs) if tuple(output.digest) != tuple(want)]
-        return [self._named(wrong[0], len(wrong), windows, outcome)] if wrong else []
+        return [self._named(wrong[0], len(wrong), windows, outcome, contents)] if wrong else []
 
     def _checked(
         self, call: int, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes]
@@ -95,9 +102,9 @@ class Verification:
             if digest(found, outcome.key) != tuple(output.digest):
                 return [Alarm("deferred", f"the output of call {self._turn + call + 1} changed after the timed span")]
             wrong = self._judged(self._content.arguments(windows[call]), found)
-            return [self._named(call, 1, windows, outcome)] if wrong else []
+            return [self._named(call, 1, windows, outcome, contents)] if wrong else []
         if digest(self._expected(windows[call]), outcome.key) != tuple(output.digest):
-            return [self._named(call, 1, windows, outcome)]
+            return [self._named(call, 1, windows, outcome, contents)]
         return []
 
     def _expected(self, windows: Windows) -> np.ndarray:
@@ -119,8 +126,12 @@ class Verification:
                 return [Alarm("unlike-itself", told)]
         return []
 
-    def _named(self, call: int, wrong: int, windows: Sequence[Windows], outcome: Outcome) -> Alarm:
-        """What a wrong output is known for: another call's answer, or nothing but that it is wrong."""
+    def _named(
+        self, call: int, wrong: int, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes]
+    ) -> Alarm:
+        """What a wrong output is known for: poison, another call's answer, or nothing but that it is wrong."""
+        if (data := contents[call]) and data == data[:WORD] * (len(data) // WORD):
+            return Alarm("unwritten", f"the output of a timed call holds 0x{data[:WORD][::-1].hex()} everywhere")
         got = tuple(outcome.outputs[call].digest)
         alike = [other for other, output in enumerate(outcome.outputs) if other != call and output.digest == got]
         if alike:
