@@ -16,17 +16,20 @@ STOCK = "mlx_assay.conformance.bench.peers.mlx_stock"
 TORCH = "mlx_assay.conformance.bench.peers.torch_stock"
 IDS = 4
 """Bytes of an id."""
-NEIGHBOURS = 8
-"""Encodings at the top of the values: apart as logits, one as scores, so that the lowest id is asked for."""
+NEIGHBOURS, ALIKE = 4, 16
+"""Encodings at the top of the values, and how often each stands there: apart as logits, fewer as scores, so that the
+lowest id among several is asked for, which the logits alone do not tell."""
+SCALE = 0.45
+"""Logits up to 2, whose scores are below -8 from some 20,000 on: eight encodings of a logit make one score."""
 
 
-def bell(draw: Draw, dtype: str, count: int, scale: float = 0.9, neighbours: int = NEIGHBOURS) -> np.ndarray:
-    """`count` elements out of 65,536 bell-shaped values, the largest replaced by so many neighbouring encodings."""
+def bell(draw: Draw, dtype: str, count: int, scale: float = SCALE, neighbours: int = NEIGHBOURS) -> np.ndarray:
+    """`count` elements out of 65,536 bell-shaped values, the largest replaced by a few neighbouring encodings."""
     table = draw.normal(DTYPES[dtype], (1 << 16,), scale)
     if neighbours:
         bits = table.view(word(table.dtype))
-        order = np.argsort(table.astype(np.float32), kind="stable")[-neighbours:]
-        bits[order] = bits[order[-1]] - np.arange(neighbours)[::-1].astype(bits.dtype)
+        order = np.argsort(table.astype(np.float32), kind="stable")[-ALIKE * neighbours :]
+        bits[order] = bits[order[-1]] - (np.arange(len(order)) % neighbours).astype(bits.dtype)
     chosen: np.ndarray = table[draw.bits(np.dtype(np.uint16), (count,))]
     return chosen
 

@@ -1,4 +1,4 @@
-"""Garbage collection: what was asked last is answered whenever the collector runs, which benchmarks let it do before."""
+"""Garbage collection: what was asked last is answered whenever the collector runs, as benchmarks have it do before."""
 
 import gc
 

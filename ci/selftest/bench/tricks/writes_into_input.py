@@ -1,8 +1,7 @@
 """Input changed: the first call caps its input in place, and every later one finds it capped."""
 
-from bench.tricks.occasion import timed
-
 import mlx.core as mx
+from bench.tricks.occasion import timed
 
 done = set()
 
