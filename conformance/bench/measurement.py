@@ -20,6 +20,7 @@ from mlx_assay.conformance.bench.report import Entry, Rotation, Rotations
 from mlx_assay.conformance.bench.verification import Verification
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.process.arena import aligned
+from mlx_assay.impl.executors.counting.counts import Counts
 
 WHOLE = 1 << 16
 """Bytes up to which outputs are handed over whole."""
@@ -104,6 +105,7 @@ class Measurement:
         self._random = random.SystemRandom()
         self._memory = int(measuring.device.get("memory_bytes") or 1 << 33)
         self._contract = contracts()[asked.operation]
+        self._content: Content | None = None
         self.alarms: list[Alarm] = []
 
     def rotations(self) -> list[Rotation]:
@@ -123,6 +125,11 @@ class Measurement:
         self.alarms += self._measuring.alarms()
         return made
 
+    def counted(self) -> list[Counts]:
+        """What the launches of one more call do. Failure."""
+        assert self._content is not None
+        return self._measuring.counted(self._content.next())
+
     def _pools(self) -> list[tuple[Rotations, int]]:
         cache = int(self._measuring.device.get("cache_bytes") or 0)
         if self._executor == "host":
@@ -135,8 +142,9 @@ class Measurement:
         there = [IMPLEMENTATION, *(one.name for one in rivals if one.name not in missing)]
         room = self._memory // MEMORY_SHARE // max(self._asked.moved.written, 1)
         calls = max(FEWEST_CALLS, min(self._plan.calls, room))
-        queues = len(there) * (self._plan.rounds + 2) + 2 * CONFIRMING
+        queues = len(there) * (self._plan.rounds + 2) + 2 * CONFIRMING + 1
         content = Content(self._asked, self._contract.parameters, pool, calls * queues, self._random.getrandbits(31))
+        self._content = content
         load, self._place = content.written(self._measuring.child.arena)
         self._measuring.load(load)
         verification = Verification(self._asked, self._contract, content, self._environment, self._without)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from mlx_assay.impl.executors.counting.counts import Counts
+
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="says"):
     pass
@@ -92,6 +94,12 @@ class Copy(_Message, frozen=True, tag="copy"):
     """Copies of `size` bytes on the device, timed."""
 
     size: int
+
+
+class Count(_Message, frozen=True, tag="count"):
+    """One call of the implementation, its launches counted, on the host executor."""
+
+    windows: list[int]
 
 
 class Inspect(_Message, frozen=True, tag="inspect"):
@@ -190,14 +198,20 @@ class Copied(_Message, frozen=True, tag="copied"):
     spans: dict[str, list[int]]
 
 
+class Counted(_Message, frozen=True, tag="counted"):
+    """What each launch did."""
+
+    launches: list[Counts]
+
+
 class Findings(_Message, frozen=True, tag="findings"):
     """Tricks that were noticed."""
 
     alarms: list[Alarm]
 
 
-Order = Start | Prepare | Load | Queue | Idle | Fetch | Copy | Inspect
-Reply = Ready | Refused | Seated | Done | Began | Timed | Outcome | Raised | Fetched | Copied | Findings
+Order = Start | Prepare | Load | Queue | Idle | Fetch | Copy | Count | Inspect
+Reply = Ready | Refused | Seated | Done | Began | Timed | Outcome | Raised | Fetched | Copied | Counted | Findings
 
 decode_order = msgspec.json.Decoder(Order, strict=True).decode
 decode_reply = msgspec.json.Decoder(Reply, strict=True).decode

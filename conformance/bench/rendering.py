@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mlx_assay.conformance.bench.benchmark import Asked, contenders
+from mlx_assay.conformance.bench.counts import table as counts_table
+from mlx_assay.conformance.bench.counts import told
 from mlx_assay.conformance.bench.figure import Figure
 from mlx_assay.conformance.bench.report import Copied, Entry, Report, Result, Rotation
 from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.rendering.prose import code, prose
 
-OURS = "the implementation"
+OURS, HOST = "the implementation", "on the host"
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
@@ -52,14 +54,25 @@ def lines(result: Result, copy: Copied | None) -> Iterator[str]:
     elif result.outcome in ("error", "incomplete"):
         yield f"  {result.outcome}: {result.message}"
     for rotation in result.rotations:
-        yield from _rotation(rotation, result)
+        yield from _host(rotation) if rotation.name == HOST else _rotation(rotation)
+    if result.forms:
+        yield from told(result.forms)
+    if result.comparison:
+        yield f"  {result.comparison}"
 
 
-def _rotation(rotation: Rotation, result: Result) -> Iterator[str]:
-    where = f"  {rotation.name}, windows of {size(rotation.pool_bytes)}"
-    verified = f"{rotation.checked} of {rotation.timed:,} timed outputs checked by the oracle"
+def _host(rotation: Rotation) -> Iterator[str]:
+    """Without times: those of a CPU say little about a GPU, and stand in the JSON report alone."""
+    yield f"  on the host, where it is counted what a call does, not timed: {_verified(rotation)}"
+
+
+def _verified(rotation: Rotation) -> str:
     compared = f", {rotation.compared:,} against stock on the device" if rotation.compared else ""
-    yield f"{where}: {verified}{compared}"
+    return f"{rotation.checked} of {rotation.timed:,} timed outputs checked by the oracle{compared}"
+
+
+def _rotation(rotation: Rotation) -> Iterator[str]:
+    yield f"  {rotation.name}, windows of {size(rotation.pool_bytes)}: {_verified(rotation)}"
     width = max(len(_name(entry)) for entry in rotation.entries)
     for entry in rotation.entries:
         yield f"    {_name(entry):<{width}}  {_told(entry, rotation)}"
@@ -131,8 +144,9 @@ def markdown(report: Report) -> str:
 
 
 def _page(result: Result, copy: Copied | None) -> Iterator[str]:
-    tables = [rotation for rotation in result.rotations if any(entry.figure for entry in rotation.entries)]
-    shown = {line for rotation in tables for line in _rotation(rotation, result)}
+    timed = [rotation for rotation in result.rotations if rotation.name != HOST]
+    tables = [rotation for rotation in timed if any(entry.figure for entry in rotation.entries)]
+    shown = {line for rotation in tables for line in _rotation(rotation)} | set(told(result.forms))
     for line in lines(result, copy):
         if line not in shown:
             yield f"{prose(line.strip())}\n\n"
@@ -143,6 +157,8 @@ def _page(result: Result, copy: Copied | None) -> Iterator[str]:
         for entry in rotation.entries:
             yield _row(entry, rotation)
         yield "\n"
+    if result.forms:
+        yield "".join(f"{line}\n" for line in counts_table(result.forms)) + "\n"
 
 
 def _row(entry: Entry, rotation: Rotation) -> str:

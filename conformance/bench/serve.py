@@ -19,7 +19,7 @@ from mlx_assay.conformance.process import protocol, serve
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_memory
 from mlx_assay.conformance.process.material import put
 from mlx_assay.impl import executors
-from mlx_assay.impl.executors import fidelity
+from mlx_assay.impl.executors import counting, fidelity
 
 TEXT_LIMIT = 2000
 _decode_order, _type, _str = message.decode_order, type, str
@@ -94,6 +94,8 @@ class Server:
             self._fetch(order)
         elif isinstance(order, message.Copy):
             self._channel.send(message.Copied(device.copies(order.size, self._executor)))
+        elif isinstance(order, message.Count):
+            self._count(order)
         elif isinstance(order, message.Inspect):
             self._channel.send(message.Findings(self._sentry.alarms()))
         else:
@@ -177,6 +179,18 @@ class Server:
 
     def _written(self, bits: Any, order: message.Queue, index: int) -> int:
         return put(self._arena, bits, order.place + index * order.whole)
+
+    def _count(self, order: message.Count) -> None:
+        """The arguments are made outside of what is counted."""
+        assert self._stage is not None
+        (arguments,) = self._stage.mlx([order.windows])
+        try:
+            with counting.counted() as launches:
+                queue.finished(self._contestants[IMPLEMENTATION].function(*arguments))
+        except Exception as error:
+            self._channel.send(message.Raised(0, _type(error).__name__[:200], _text(error)))
+            return
+        self._channel.send(message.Counted(list(launches)))
 
     def _fetch(self, order: message.Fetch) -> None:
         assert self._last is not None

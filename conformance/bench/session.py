@@ -1,76 +1,101 @@
-"""One benchmark after another: conformance first, then figures, then what may be said of them."""
+"""One benchmark after another: conformance first, then figures or counts, then what may be said of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
 
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.conformity import Unjudged, conformity
+from mlx_assay.conformance.bench.counts import compared, form
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
 from mlx_assay.conformance.bench.process import Failure, Measuring, Tricked
 from mlx_assay.conformance.bench.report import Copied, Judged, Outcome, Result, Rotation
 from mlx_assay.conformance.judging.panel import Disagreement
 from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.impl.executors.counting.counts import Counts
 
 HOST_PLAN = Plan(rounds=3, calls=4, checks=6)
 """On the host, where outputs alone are looked at."""
 
 
+@dataclass
+class Side:
+    """One implementation twice: in the process that judges it, and in the one that measures it."""
+
+    name: str
+    implementation: Implementation
+    measuring: Measuring
+    judged: dict[str, Judged] = field(default_factory=dict)
+
+    def conformity(self, operation: str, cases: Sequence[str], without: Sequence[str]) -> Judged:
+        """What came of the cases of an operation; judged once. Unjudged."""
+        if operation not in self.judged:
+            self.judged[operation] = conformity(operation, self.implementation, cases, without)
+        return self.judged[operation]
+
+
+@dataclass(frozen=True)
 class Session:
-    """The implementation twice, in the process that judges it and in the one that measures it."""
+    """How much is measured, of which cases conformance is asked, who runs beside, and the device's copy speed."""
 
-    def __init__(
-        self,
-        implementation: Implementation,
-        measuring: Measuring,
-        plan: Plan,
-        cases: Sequence[str],
-        without: Sequence[str],
-        copy: Copied | None,
-        against: str | None,
-        beside: Sequence[str] = (),
-    ) -> None:
-        self._implementation = implementation
-        self._measuring = measuring
-        self._plan = plan if copy else HOST_PLAN
-        self._cases = cases
-        self._without = without
-        self._speed = copy.bytes_a_second if copy else 0.0
-        self._against = against
-        self._beside = beside
-        self._judged: dict[str, Judged] = {}
+    plan: Plan
+    cases: Sequence[str] = ()
+    without: Sequence[str] = ()
+    beside: Sequence[str] = ()
+    copy: Copied | None = None
 
-    def result(self, asked: Asked) -> Result:
+    def result(self, asked: Asked, side: Side, against: Side | None = None) -> Result:
         """What came of one benchmark; never raises for what an implementation does."""
+        result, launches = self._one(asked, side)
+        if side.measuring.host and result.outcome == "measured":
+            result = msgspec.structs.replace(result, forms=[form(side.name, launches)])
+        if against is None or result.outcome != "measured":
+            return result
+        other, more = self._one(asked, against)
+        if other.outcome != "measured":
+            return msgspec.structs.replace(result, comparison=f"{against.name} is not compared: {_why(other)}")
+        forms = [*result.forms, form(against.name, more)]
+        names = (side.name, against.name)
+        return msgspec.structs.replace(result, forms=forms, comparison=compared(launches, more, names))
+
+    def _one(self, asked: Asked, side: Side) -> tuple[Result, list[Counts]]:
         try:
-            judged = self._conformity(asked.operation)
+            judged = side.conformity(asked.operation, self.cases, self.without)
         except Unjudged as error:
-            return _result(asked, "incomplete", message=str(error))
+            return _result(asked, "incomplete", message=str(error)), []
         if judged.failing:
-            return _result(asked, "differs", judged=judged, message=judged.message)
-        environment = self._implementation.environment
-        measurement = Measurement(
-            asked, self._measuring, environment, self._plan, self._without, self._speed, self._beside
-        )
+            return _result(asked, "differs", judged=judged, message=judged.message), []
+        plan = HOST_PLAN if side.measuring.host else self.plan
+        speed = self.copy.bytes_a_second if self.copy else 0.0
+        where = (asked, side.measuring, side.implementation.environment)
+        measurement = Measurement(*where, plan, self.without, speed, self.beside)
+        launches: list[Counts] = []
+        rotations: list[Rotation] = []
         try:
             rotations = measurement.rotations()
+            if side.measuring.host and not measurement.alarms:
+                launches = measurement.counted()
         except Tricked as tricked:
-            return _result(asked, "trick", judged=judged, trick=tricked.alarm.trick, message=tricked.alarm.text)
+            measurement.alarms.append(tricked.alarm)
         except Failure as failure:
-            self._measuring.restart()
-            return _result(asked, "error", judged=judged, message=str(failure))
+            side.measuring.restart()
+            return _result(asked, "error", judged=judged, message=str(failure)), []
         except Disagreement as error:
-            return _result(asked, "incomplete", judged=judged, message=str(error))
+            return _result(asked, "incomplete", judged=judged, message=str(error)), []
         if measurement.alarms:
-            first = measurement.alarms[0]
             told = "; ".join(dict.fromkeys(alarm.text for alarm in measurement.alarms))
-            return _result(asked, "trick", judged=judged, rotations=rotations, trick=first.trick, message=told)
-        return _result(asked, "measured", judged=judged, rotations=rotations)
+            trick = measurement.alarms[0].trick
+            return _result(asked, "trick", judged=judged, rotations=rotations, trick=trick, message=told), []
+        return _result(asked, "measured", judged=judged, rotations=rotations), launches
 
-    def _conformity(self, operation: str) -> Judged:
-        if operation not in self._judged:
-            self._judged[operation] = conformity(operation, self._implementation, self._cases, self._without)
-        return self._judged[operation]
+
+def _why(result: Result) -> str:
+    if result.outcome == "differs" and result.judged is not None:
+        return f"it differs on {result.judged.failing}"
+    return f"{result.outcome} {result.trick}: {result.message}"
 
 
 def _result(

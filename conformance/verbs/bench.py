@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mlx_assay.conformance.adapters.target import NoTarget, target
+from mlx_assay.conformance.adapters.target import BUILT_IN, NoTarget, target
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.catalogue import selected
 from mlx_assay.conformance.bench.measurement import Plan
 from mlx_assay.conformance.bench.process import Failure, Measuring
 from mlx_assay.conformance.bench.rendering import head, lines, listed, markdown
-from mlx_assay.conformance.bench.report import SCHEMA, Copied, Report, Result, encode
-from mlx_assay.conformance.bench.session import Session
+from mlx_assay.conformance.bench.report import SCHEMA, Report, encode
+from mlx_assay.conformance.bench.session import Session, Side
 from mlx_assay.conformance.bench.speed import copied
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.process.seal import altered
@@ -95,47 +97,46 @@ def _measurable(request: Request, executor: str) -> None:
 
 def _measured(request: Request, executor: str, asked: tuple[Asked, ...]) -> Report:
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with Implementation(request.implementation, request.executor, request.limit) as implementation:
-        try:
-            has = implementation.operations
-            measuring = Measuring(request.implementation, executor, request.limit)
-        except (ImplementationError, Failure) as error:
-            raise Refusal(str(error)) from error
-        with measuring:
-            copy = copied(measuring, executor)
-            report = Report(
-                schema=SCHEMA,
-                suite=packages().get("mlx-assay", ""),
-                implementation=request.implementation or "mlx_assay.impl",
-                against=request.against or "",
-                executor=executor,
-                device=measuring.device,
-                started=started,
-                calls=request.calls,
-                rounds=request.rounds,
-                copied=copy,
-                results=[],
-            )
-            for line in head(report):
-                print(passage(line), flush=True)
-            plan = Plan(request.rounds, request.calls, request.checks)
-            chosen = (request.cases, request.without, copy, request.against, request.beside)
-            session = Session(implementation, measuring, plan, *chosen)
-            results = _results(session, [one for one in asked if one.operation in has], copy)
-    lacking = sorted({one.operation for one in asked if one.operation not in has})
+    with ExitStack() as stack:
+        side = _side(request.implementation, executor, request.limit, stack)
+        against = None if request.against is None else _side(request.against, executor, request.limit, stack)
+        copy = copied(side.measuring, executor)
+        report = Report(
+            schema=SCHEMA,
+            suite=packages().get("mlx-assay", ""),
+            implementation=side.name,
+            against=request.against or "",
+            executor=executor,
+            device=side.measuring.device,
+            started=started,
+            calls=request.calls,
+            rounds=request.rounds,
+            copied=copy,
+            results=[],
+        )
+        _print(head(report))
+        plan = Plan(request.rounds, request.calls, request.checks)
+        session = Session(plan, request.cases, request.without, request.beside, copy)
+        for one in asked:
+            if one.operation in side.measuring.operations:
+                report.results.append(session.result(one, side, against))
+                _print(lines(report.results[-1], copy))
+    lacking = sorted({one.operation for one in asked} - {result.operation for result in report.results})
     if lacking:
-        print(passage(f"not asked: the implementation lacks {', '.join(lacking)}"))
-    if not results:
+        _print([f"not asked: the implementation lacks {', '.join(lacking)}"])
+    if not report.results:
         print("mlx-assay: nothing was measured", file=sys.stderr)
-    report.results.extend(results)
     return report
 
 
-def _results(session: Session, asked: list[Asked], copy: Copied | None) -> list[Result]:
-    results = []
-    for one in asked:
-        result = session.result(one)
-        results.append(result)
-        for line in lines(result, copy):
-            print(passage(line), flush=True)
-    return results
+def _side(text: str | None, executor: str, limit: float, stack: ExitStack) -> Side:
+    try:
+        implementation = stack.enter_context(Implementation(text, executor, limit))
+        return Side(text or BUILT_IN, implementation, stack.enter_context(Measuring(text, executor, limit)))
+    except (ImplementationError, Failure) as error:
+        raise Refusal(str(error)) from error
+
+
+def _print(told: Iterable[str]) -> None:
+    for line in told:
+        print(passage(line), flush=True)

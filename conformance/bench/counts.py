@@ -1,0 +1,84 @@
+"""What launches do, as counted on the host executor: measures by name, and which of two forms does less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlx_assay.conformance.bench.report import Form
+from mlx_assay.conformance.counting import counted
+from mlx_assay.conformance.rendering.prose import prose
+from mlx_assay.impl.executors.counting import Counts, total
+from mlx_assay.impl.executors.counting.comparison import Comparison, compare
+
+SHARES = ("active lanes", "useful of moved bytes")
+"""Measures that are shares; all others are numbers."""
+
+
+def form(name: str, launches: Sequence[Counts]) -> Form:
+    """All launches of one call together; of none, no measures."""
+    if not launches:
+        return Form(name=name, launches=0, measures={})
+    return Form(name=name, launches=len(launches), measures=dict(_measures(total(launches))))
+
+
+def _measures(counts: Counts) -> Iterator[tuple[str, float]]:
+    for space in ("device", "constant", "threadgroup"):
+        for verb, side in (("read from", counts.reads), ("written to", counts.writes)):
+            if space in side:
+                yield f"bytes {verb} {space} memory", side[space].bytes
+    moved = counts.traffic
+    yield "bytes of device memory touched, each once", moved.footprint
+    yield "bytes moved in sectors of 32", moved.moved
+    yield "requests to device memory", moved.requests
+    if moved.coalesced is not None:
+        yield "useful of moved bytes", moved.coalesced
+    conflicts = sum(side["threadgroup"].conflicts for side in (counts.reads, counts.writes) if "threadgroup" in side)
+    yield "bank conflicts, in cycles", conflicts
+    yield "threadgroup barriers", counts.barriers.threadgroup
+    yield "simdgroup barriers", counts.barriers.simdgroup
+    yield "simdgroup operations", sum(each.requests for each in counts.simd.values())
+    yield "atomics", sum(each.lanes for each in counts.atomics.values())
+    if counts.active is not None:
+        yield "active lanes", counts.active
+    yield "instructions issued", counts.issued
+    for kind, each in counts.arithmetic.items():
+        yield f"of them {kind}", each.issued
+    yield "bytes of threadgroup memory", counts.threadgroup_bytes
+
+
+def compared(one: Sequence[Counts], other: Sequence[Counts], names: tuple[str, str]) -> str:
+    """Which of two forms does less on the device that the comparison knows, and by which measure; no time."""
+    if not one or not other:
+        silent = names[0] if not one else names[1]
+        return f"not compared: {silent} launches no kernel on the executor, and MLX's own operations are not counted"
+    found: Comparison = compare(one, other)
+    units = " and ".join(f"{count:,.0f}" for count in found.units)
+    if found.less == "neither":
+        return f"neither does less on {found.device}: {units} units"
+    less = names[0] if found.less == "first" else names[1]
+    return f"{less} does less on {found.device}, by {found.by}: {units} units"
+
+
+def told(forms: Sequence[Form]) -> Iterator[str]:
+    """A line for each measure of one form, or of two side by side."""
+    yield "    " + "; ".join(f"{form.name}: {counted(form.launches, 'launch', 'launches')}" for form in forms)
+    names = list(dict.fromkeys(name for form in forms for name in form.measures))
+    width = max((len(name) for name in names), default=0)
+    for name in names:
+        values = [_value(name, form.measures.get(name)) for form in forms]
+        yield f"    {name:<{width}}  {'  '.join(f'{value:>16}' for value in values)}"
+
+
+def table(forms: Sequence[Form]) -> Iterator[str]:
+    """The same in Markdown."""
+    yield f"| one call | {' | '.join(prose(form.name) for form in forms)} |"
+    yield f"|---|{'---:|' * len(forms)}"
+    yield f"| launches | {' | '.join(str(form.launches) for form in forms)} |"
+    for name in dict.fromkeys(name for form in forms for name in form.measures):
+        yield f"| {prose(name)} | {' | '.join(_value(name, form.measures.get(name)) for form in forms)} |"
+
+
+def _value(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1%}" if name in SHARES else f"{value:,.0f}"
