@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,67 +16,37 @@ from mlx_assay.fixtures.draw import Draw
 from mlx_assay.fixtures.tensor import DTYPES
 
 STEP = 128
-"""Bytes by which windows that lie in the same place differ; a multiple of every alignment that kernels ask for."""
-
+"""Bytes by which neighbouring windows lie apart; a multiple of every alignment that kernels ask for."""
 PERIOD = 8_388_593
 """Elements after which content begins again. A prime, so that no two windows, whose places are even, have the same."""
 
-MOST_WINDOWS = 1_000_000
+NEAR = 64
+"""Windows of one place: 8 KiB beside one input, of which MLX's contiguous makes no copy (up to 16 KiB)."""
 
 Windows = Sequence[int]
 """Where one call's window begins in each array, in elements."""
 
 
 class Content:
-    """Arrays for one benchmark and one rotation.
+    """Arrays for one benchmark, in which `windows` of them begin a step behind each other."""
 
-    With `pool` bytes, windows follow each other through arrays of so many bytes together, so that what one call reads
-    is long gone from a smaller cache when it is read again. With `pool` 0 all `windows` of them lie in one place, apart
-    by STEP each.
-    """
-
-    def __init__(self, asked: Asked, parameters: Sequence[str], pool: int, windows: int, seed: int = 0) -> None:
-        self._asked = asked
+    def __init__(self, asked: Asked, parameters: Sequence[str], windows: int, seed: int = 0) -> None:
         self._parameters = parameters
         arguments = asked.arguments
         self._inputs = {name: one for name, one in arguments.items() if isinstance(one, Input)}
         self._plain = {name: one for name, one in arguments.items() if not isinstance(one, Input)}
-        self._wide = pool > 0
         draw = Draw(Case.make(asked.operation, asked.dtype, "bench", {**asked.shape, "seed": seed}).digest)
-        one_call = sum(_bytes(one) for one in self._inputs.values())
-        self.flat = {
-            name: _filled(one, draw, _count(one, pool * _bytes(one) // one_call if one_call else 0, windows))
-            for name, one in self._inputs.items()
-        }
-        self._given: set[tuple[int, ...]] = set()
+        self.flat = {name: _filled(one, draw, one.size + windows * _step(one)) for name, one in self._inputs.items()}
+        self._left = windows
         self._turn = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(flat.nbytes for flat in self.flat.values())
-
     def next(self) -> list[int]:
-        """A window that no call has seen."""
-        while True:
-            places = [self._place(name) for name in self._inputs]
-            self._turn += 1
-            if self._turn > MOST_WINDOWS:
-                raise ValueError(
-                    f"Expected windows up to {MOST_WINDOWS} but more were asked for: fewer calls or rounds"
-                )
-            if tuple(places) not in self._given:
-                self._given.add(tuple(places))
-                return places
-
-    def _place(self, name: str) -> int:
-        one, flat = self._inputs[name], self.flat[name]
-        step = _step(one)
-        room = (flat.size - one.size) // step
-        if room <= 0:
-            return 0
-        stride = one.size // step + 1 if self._wide else 1
-        return self._turn * stride % (room + 1) * step
+        """A window that no call has seen. ValueError: so many were not asked for."""
+        if self._turn >= self._left:
+            raise ValueError(f"Expected {self._left} windows at most but more were asked for")
+        places = [self._turn * _step(one) for one in self._inputs.values()]
+        self._turn += 1
+        return places
 
     def arguments(self, windows: Windows) -> dict[str, Any]:
         """The arguments of a call as oracles see them."""
@@ -100,25 +70,10 @@ class Content:
         return Load(regions, [Value(value.type, value.text) for value in values], order), end
 
 
-def uploads(arguments: Mapping[str, Any]) -> int:
-    """Bytes of a call's arguments."""
-    return sum(value.nbytes for value in arguments.values() if isinstance(value, np.ndarray))
+def _step(one: Input) -> int:
+    return STEP // DTYPES[one.dtype].itemsize
 
 
 def _filled(one: Input, draw: Draw, count: int) -> np.ndarray:
     drawn = one.fill(draw, one.dtype, min(count, PERIOD))
     return drawn if count <= PERIOD else np.resize(drawn, count)
-
-
-def _bytes(one: Input) -> int:
-    return one.size * DTYPES[one.dtype].itemsize
-
-
-def _step(one: Input) -> int:
-    return STEP // DTYPES[one.dtype].itemsize
-
-
-def _count(one: Input, pool: int, windows: int) -> int:
-    """Elements of an array; room for a second window at least where windows follow each other."""
-    least = one.size + windows * _step(one)
-    return max(least, 2 * one.size, pool // DTYPES[one.dtype].itemsize) if pool else least

@@ -10,18 +10,19 @@ from mlx_assay.conformance.rendering.prose import prose
 from mlx_assay.impl.executors.counting import Counts, total
 from mlx_assay.impl.executors.counting.comparison import Comparison, compare
 
-SHARES = ("active lanes", "useful of moved bytes")
+OF_LEAST = "of the bytes that must move"
+SHARES = ("active lanes", "useful of moved bytes", OF_LEAST)
 """Measures that are shares; all others are numbers."""
 
 
-def form(name: str, launches: Sequence[Counts]) -> Form:
-    """All launches of one call together; of none, no measures."""
+def form(name: str, launches: Sequence[Counts], least: int) -> Form:
+    """All launches of one call together; of none, no measures. `least` are the bytes that a call must move."""
     if not launches:
         return Form(name=name, launches=0, measures={})
-    return Form(name=name, launches=len(launches), measures=dict(_measures(total(launches))))
+    return Form(name=name, launches=len(launches), measures=dict(_measures(total(launches), least)))
 
 
-def _measures(counts: Counts) -> Iterator[tuple[str, float]]:
+def _measures(counts: Counts, least: int) -> Iterator[tuple[str, float]]:
     for space in ("device", "constant", "threadgroup"):
         for verb, side in (("read from", counts.reads), ("written to", counts.writes)):
             if space in side:
@@ -29,6 +30,7 @@ def _measures(counts: Counts) -> Iterator[tuple[str, float]]:
     moved = counts.traffic
     yield "bytes of device memory touched, each once", moved.footprint
     yield "bytes moved in sectors of 32", moved.moved
+    yield OF_LEAST, moved.moved / least
     yield "requests to device memory", moved.requests
     if moved.coalesced is not None:
         yield "useful of moved bytes", moved.coalesced

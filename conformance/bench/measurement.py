@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from mlx_assay.conformance.bench import message
 from mlx_assay.conformance.bench.benchmark import Asked, Contender, contenders
 from mlx_assay.conformance.bench.contender import IMPLEMENTATION
-from mlx_assay.conformance.bench.content import Content, Windows
+from mlx_assay.conformance.bench.content import NEAR, Content, Windows
 from mlx_assay.conformance.bench.figure import Figure, figure
 from mlx_assay.conformance.bench.message import Alarm
 from mlx_assay.conformance.bench.process import Failure, Measuring, Queued, bytes_at
@@ -25,11 +25,15 @@ from mlx_assay.impl.executors.counting.counts import Counts
 WHOLE = 1 << 16
 """Bytes up to which outputs are handed over whole."""
 PASSES = 3
-"""How many times the cache the content of a rotation beyond it has."""
+"""How many times the cache the inputs of a queue are that goes beyond it, where so many calls can be had."""
+WARMING = 8
+QUEUE = 5_000_000
+"""Nanoseconds that a queue should take: a hundred times what a queue of no calls does."""
+LEAST_CALLS = 16
 UNKNOWN_CACHE = 1 << 27
 """Bytes that are taken for the cache where the device does not tell."""
 MEMORY_SHARE = 16
-"""Of the device's memory, one part in so many may hold the outputs of a queue, and as much the content."""
+"""Of the device's memory, one part in so many may hold the outputs of a queue, and as much its inputs."""
 FEWEST_CALLS = 4
 IDLE_QUEUES = 9
 CLOCKS_APART, LEAST_APART = 0.02, 100_000
@@ -104,8 +108,8 @@ class Measurement:
         self._executor = measuring.device["executor"]
         self._random = random.SystemRandom()
         self._memory = int(measuring.device.get("memory_bytes") or 1 << 33)
+        self._cache = int(measuring.device.get("cache_bytes") or UNKNOWN_CACHE)
         self._contract = contracts()[asked.operation]
-        self._content: Content | None = None
         self.alarms: list[Alarm] = []
 
     def rotations(self) -> list[Rotation]:
@@ -118,53 +122,72 @@ class Measurement:
         made: list[Rotation] = []
         if self.alarms:
             return made
-        for name, pool in self._pools():
-            made.append(self._rotation(name, pool, rivals, missing))
+        for name in self._names():
+            made.append(self._rotation(name, rivals, missing))
             if self.alarms:
                 break
         self.alarms += self._measuring.alarms()
         return made
 
     def counted(self) -> list[Counts]:
-        """What the launches of one more call do. Failure."""
-        assert self._content is not None
-        return self._measuring.counted(self._content.next())
+        """What the launches of one call do, on content that is the same each time. Failure."""
+        content = Content(self._asked, self._contract.parameters, 1)
+        self._measuring.load(content.written(self._measuring.child.arena)[0])
+        return self._measuring.counted(content.next())
 
-    def _pools(self) -> list[tuple[Rotations, int]]:
-        cache = int(self._measuring.device.get("cache_bytes") or 0)
+    def _names(self) -> list[Rotations]:
         if self._executor == "host":
-            return [("on the host", 0)]
-        pool = min(PASSES * (cache or UNKNOWN_CACHE), self._memory // MEMORY_SHARE)
-        fits = self._asked.moved.read < (cache or UNKNOWN_CACHE) // 2
-        return [("beyond the cache", pool), *([("in the cache", 0)] if fits else [])]  # type: ignore[list-item]
+            return ["on the host"]
+        fits = self._asked.moved.read < self._cache // 2
+        return ["beyond the cache", "in the cache"] if fits else ["beyond the cache"]
 
-    def _rotation(self, name: Rotations, pool: int, rivals: Sequence[Contender], missing: dict[str, str]) -> Rotation:
+    def _rotation(self, name: Rotations, rivals: Sequence[Contender], missing: dict[str, str]) -> Rotation:
         there = [IMPLEMENTATION, *(one.name for one in rivals if one.name not in missing)]
-        room = self._memory // MEMORY_SHARE // max(self._asked.moved.written, 1)
-        calls = max(FEWEST_CALLS, min(self._plan.calls, room))
-        queues = len(there) * (self._plan.rounds + 2) + 2 * CONFIRMING + 1
-        content = Content(self._asked, self._contract.parameters, pool, calls * queues, self._random.getrandbits(31))
-        self._content = content
+        near = name == "in the cache"
+        each = min(NEAR, self._most) if near else self._most
+        queues = len(there) * (self._plan.rounds + 2) + 2 * CONFIRMING
+        content = Content(self._asked, self._contract.parameters, each * queues, self._random.getrandbits(31))
         load, self._place = content.written(self._measuring.child.arena)
         self._measuring.load(load)
         verification = Verification(self._asked, self._contract, content, self._environment, self._without)
-        spans = {who: Spans() for who in there}
+        run = partial(self._queue, content=content, verification=verification, near=near)
         for who in there:
-            self._queue(who, content, calls, verification, 0, warming=True)
+            run(who, WARMING, warming=True)
+        calls = self._calls(run(IMPLEMENTATION, WARMING, warming=True))
+        spans = {who: Spans() for who in there}
         idle = [self._measuring.idle() for _ in range(IDLE_QUEUES)]
         for round_ in range(self._plan.rounds):
+            last = round_ == self._plan.rounds - 1
             for who in self._random.sample(there, len(there)):
-                checks = self._checks(round_)
-                spans[who].add(
-                    self._queue(who, content, calls, verification, checks, last=round_ == self._plan.rounds - 1)
-                )
-                if self.alarms:
-                    break
-            if self.alarms:
-                break
-        again = partial(self._queue, IMPLEMENTATION, content, calls, verification, 0)
-        self._watch(spans[IMPLEMENTATION], idle, again)
-        return self._told(name, content, rivals, missing, spans, idle, calls, verification)
+                if not self.alarms:
+                    spans[who].add(run(who, calls, checks=self._checks(round_), last=last))
+        self._watch(spans[IMPLEMENTATION], idle, partial(run, IMPLEMENTATION, calls))
+        entries = self._entries(rivals, missing, spans, calls)
+        return Rotation(
+            name=name,
+            bytes_read=self._asked.moved.read * (1 if near else calls),
+            entries=entries,
+            idle=figure([one.timed.called + one.timed.evaluated for one in idle], 1),
+            limit=self._asked.moved.total / self._speed * 1e9 if self._speed else None,
+            timed=len(spans[IMPLEMENTATION].wholes) * calls,
+            checked=verification.checked,
+            compared=verification.compared,
+        )
+
+    @property
+    def _most(self) -> int:
+        """Calls of a queue at most: as many as were asked for, and as the device's memory has room for."""
+        moved = self._asked.moved
+        room = self._memory // MEMORY_SHARE // max(moved.read, moved.written, 1)
+        return max(FEWEST_CALLS, min(self._plan.calls, room))
+
+    def _calls(self, warm: Queued) -> int:
+        """Calls of a queue: enough for its length to dwarf the way to the device and back, and for the cache."""
+        if self._executor == "host":
+            return self._most
+        each = (warm.timed.called + warm.timed.evaluated) // WARMING
+        wanted = max(LEAST_CALLS, QUEUE // max(each, 1), PASSES * self._cache // max(self._asked.moved.read, 1))
+        return min(self._most, wanted)
 
     def _checks(self, round_: int) -> int:
         """How many outputs of a round's queue the oracle checks: as many in each, the rest in the first ones."""
@@ -174,21 +197,23 @@ class Measurement:
     def _queue(
         self,
         who: str,
-        content: Content,
         calls: int,
-        verification: Verification,
-        checks: int,
         *,
+        content: Content,
+        verification: Verification,
+        near: bool,
+        checks: int = 0,
         warming: bool = False,
         last: bool = False,
     ) -> Queued:
-        windows = [content.next() for _ in range(calls)]
-        own = who == IMPLEMENTATION
-        reference = self._asked.benchmark.reference if own and not warming else ""
-        whole = WHOLE if own and self._asked.moved.written <= WHOLE else 0
-        order = message.Queue(who, windows, reference, whole, self._place, probed=own and warming)
+        own = [content.next() for _ in range(min(NEAR, calls) if near else calls)]
+        windows = [own[call % len(own)] for call in range(calls)]
+        ours = who == IMPLEMENTATION
+        reference = self._asked.benchmark.reference if ours and not warming else ""
+        whole = WHOLE if ours and self._asked.moved.written <= WHOLE else 0
+        order = message.Queue(who, windows, near, reference, whole, self._place, probed=ours and warming)
         queued = self._measuring.queue(order)
-        if own and queued.outcome is not None:
+        if ours and queued.outcome is not None:
             self.alarms += queued.outcome.alarms
             if warming:
                 verification.remember(windows)
@@ -245,33 +270,16 @@ class Measurement:
         late = min(late for late, _ in pairs)
         return [Alarm("deferred", f"reading its outputs waited {_ms(late)} for work after the span, in every queue")]
 
-    def _told(
-        self,
-        name: Rotations,
-        content: Content,
-        rivals: Sequence[Contender],
-        missing: dict[str, str],
-        spans: dict[str, Spans],
-        idle: Sequence[Queued],
-        calls: int,
-        verification: Verification,
-    ) -> Rotation:
+    def _entries(
+        self, rivals: Sequence[Contender], missing: dict[str, str], spans: dict[str, Spans], calls: int
+    ) -> list[Entry]:
         entries = [self._entry(Contender(IMPLEMENTATION, ""), spans[IMPLEMENTATION], calls)]
         for one in rivals:
             if one.name in missing:
                 entries.append(Entry(name=one.name, same=one.same, note=one.note, missing=missing[one.name]))
             else:
                 entries.append(self._entry(one, spans[one.name], calls))
-        return Rotation(
-            name=name,
-            pool_bytes=content.nbytes,
-            entries=entries,
-            idle=figure([one.timed.called + one.timed.evaluated for one in idle], 1),
-            limit=self._asked.moved.total / self._speed * 1e9 if self._speed else None,
-            timed=len(spans[IMPLEMENTATION].wholes) * calls,
-            checked=verification.checked,
-            compared=verification.compared,
-        )
+        return entries
 
     def _entry(self, one: Contender, spans: Spans, calls: int) -> Entry:
         if not spans.wholes or (one.name == IMPLEMENTATION and self.alarms):

@@ -67,12 +67,14 @@ class Load(_Message, frozen=True, tag="load"):
 class Queue(_Message, frozen=True, tag="queue"):
     """A queue of calls of one contender: for each call where its window begins in each region.
 
-    Of outputs up to `whole` bytes each the bytes are written to the arena at `place`. `probed`: afterwards it is looked
-    whether work goes on beside what was waited for.
+    `near`: all windows lie in one place, and NEAR of them are asked for again and again. Of outputs up to `whole` bytes
+    each the bytes are written to the arena at `place`. `probed`: afterwards it is looked whether work goes on beside
+    what was waited for.
     """
 
     contender: str
     windows: list[list[int]]
+    near: bool
     reference: str
     whole: int
     place: int
@@ -168,7 +170,7 @@ class Alarm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Outcome(_Message, frozen=True, tag="outcome"):
     """What a queue came to. `references` are digests of the reference's outputs on the same calls, where asked for.
 
-    `taken` is how long the digests took in nanoseconds, the first time and again.
+    `taken` is how long the digests of the same few outputs took in nanoseconds, right after the queue and again.
     """
 
     key: tuple[int, int]

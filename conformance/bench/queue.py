@@ -1,13 +1,14 @@
 """A queue of calls, timed: nothing of what an implementation could replace is looked up while it runs.
 
-Outputs are taken hold of at the call, by a view of their bits: an output that is filled, or bound to something else,
-later is not what is judged.
+Some outputs, drawn before, are taken hold of at the call, by a view of their bits: one that is filled, or bound to
+something else, later is then another.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ _unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
 _type, _zip, _len, _str, _list, _int = type, zip, len, str, list, int
 _urandom, _now, _raw, _on_device = os.urandom, now, raw, on_device
 _from_bytes = int.from_bytes
+_random, _sorted = random.SystemRandom(), sorted
 _collect, _disable, _enable = gc.collect, gc.disable, gc.enable
 
 
@@ -59,12 +61,14 @@ class Span(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What came of a queue: the objects that were returned, and views of their bits as they were at the call."""
+    """What came of a queue: the objects that were returned, and of some calls views of their bits as of the call."""
 
     span: Span
     results: list[Any]
-    bits: list[Any]
+    taken: list[Any]
 
+
+WATCHED = 16
 
 Calls = Sequence[Sequence[Any]]
 """The arguments of each call."""
@@ -85,11 +89,15 @@ def run(
     calls: Calls,
     synchronize: Callable[[], None],
     untouched: Callable[[], bool],
+    watched: Sequence[bool],
 ) -> Ran:
-    """Times a queue of MLX calls. Strange, Failed: what a call did instead of returning an array."""
+    """Times a queue of MLX calls. Strange, Failed: what a call did instead of returning an array.
+
+    Of `watched` calls the output is taken hold of: a view of all would cost each call an operation.
+    """
     results: list[Any] = []
-    bits: list[Any] = []
-    keep, hold = results.append, bits.append
+    taken: list[Any] = []
+    keep, hold = results.append, taken.append
     call = 0
     synchronize()
     began_raw = _raw()
@@ -100,7 +108,8 @@ def run(
             if _type(result) is not _array:
                 raise Strange(call, _str(_class_name(_type(result))))
             keep(result)
-            hold(_view(result, _unsigned[_size_of(_dtype_of(result))]))
+            if watched[call]:
+                hold(_view(result, _unsigned[_size_of(_dtype_of(result))]))
             call += 1
     except Strange:
         raise
@@ -109,12 +118,12 @@ def run(
     called = _now()
     lazy = untouched()
     looked = _now()
-    _eval(bits)
+    _eval(results, taken)
     synchronize()
     ended = _now()
     ended_raw = _raw()
     span = Span(called - began, ended - looked, ended - began, ended_raw - began_raw, lazy)
-    return Ran(span, results, bits)
+    return Ran(span, results, taken)
 
 
 def run_torch(function: Callable[..., Any], calls: Calls, synchronize: Callable[[], None]) -> Ran:
@@ -134,6 +143,12 @@ def run_torch(function: Callable[..., Any], calls: Calls, synchronize: Callable[
 def finished(result: Any) -> None:
     """Evaluates an array."""
     _eval(result)
+
+
+def drawn(count: int) -> list[int]:
+    """Which calls of a queue are watched: one in WATCHED, two at least, rising, drawn so that nobody knows them."""
+    wanted = min(count, max(2, count // WATCHED))
+    return _sorted(_random.sample(range(count), wanted))
 
 
 def key() -> Key:

@@ -72,7 +72,7 @@ def _verified(rotation: Rotation) -> str:
 
 
 def _rotation(rotation: Rotation) -> Iterator[str]:
-    yield f"  {rotation.name}, windows of {size(rotation.pool_bytes)}: {_verified(rotation)}"
+    yield f"  {rotation.name}, {size(rotation.bytes_read)} a queue: {_verified(rotation)}"
     width = max(len(_name(entry)) for entry in rotation.entries)
     for entry in rotation.entries:
         yield f"    {_name(entry):<{width}}  {_told(entry, rotation)}"
@@ -151,7 +151,7 @@ def _page(result: Result, copy: Copied | None) -> Iterator[str]:
         if line not in shown:
             yield f"{prose(line.strip())}\n\n"
     for rotation in tables:
-        yield f"{prose(f'{rotation.name}, windows of {size(rotation.pool_bytes)}')}\n\n"
+        yield f"{prose(f'{rotation.name}, {size(rotation.bytes_read)} a queue')}\n\n"
         yield "| who | a call | quartiles | times the bytes' time | times as fast as stock | notes |\n"
         yield "|---|---:|---:|---:|---:|---|\n"
         for entry in rotation.entries:

@@ -36,14 +36,15 @@ class Entry(_Part, frozen=True):
 
 
 class Rotation(_Part, frozen=True):
-    """One way of walking through content. `limit` is nanoseconds: the bytes that must move, at the copy's speed.
+    """One way of walking through content. `bytes_read` are the different bytes that a queue reads.
 
-    `idle` is a queue of no calls. `checked` of the implementation's `timed` outputs were held against the oracle,
-    `compared` against the reference on the same device.
+    `limit` is nanoseconds: the bytes that must move, at the copy's speed. `idle` is a queue of no calls. `checked` of
+    the implementation's `timed` outputs were held against the oracle, `compared` against the reference on the same
+    device.
     """
 
     name: Rotations
-    pool_bytes: int
+    bytes_read: int
     entries: list[Entry]
     idle: Figure | None = None
     limit: float | None = None

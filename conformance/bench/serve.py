@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlx_assay.conformance.bench import device, message, queue
@@ -84,7 +84,6 @@ class Server:
         elif isinstance(order, message.Load):
             self._stage = self._last = None
             self._stage = Stage(self._arena, order)
-            self._stage.warm()
             self._channel.send(message.Done())
         elif isinstance(order, message.Queue):
             self._run(order)
@@ -104,7 +103,7 @@ class Server:
     def _idle(self) -> None:
         queue.quiet(self._synchronize)
         self._channel.send(message.Began())
-        ran = queue.run(_str, [], self._synchronize, bool)
+        ran = queue.run(_str, [], self._synchronize, bool, [])
         self._channel.send(message.Timed(*ran.span))
         queue.loud()
 
@@ -112,11 +111,12 @@ class Server:
         assert self._stage is not None
         contestant = self._contestants[order.contender]
         self._last = None
+        watched = queue.drawn(len(order.windows))
         queue.quiet(self._synchronize)
         try:
-            ran, calls = self._timed(contestant, order)
+            ran, calls = self._timed(contestant, order, watched)
             self._channel.send(message.Timed(*ran.span))
-            self._deliver(ran, calls, contestant, order)
+            self._deliver(ran, calls, watched, contestant, order)
         except queue.Strange as error:
             self._channel.send(message.Raised(error.call, "", f"got {error.kind}, expected mlx.core.array"))
         except queue.Failed as error:
@@ -124,38 +124,52 @@ class Server:
         finally:
             queue.loud()
 
-    def _timed(self, contestant: Contestant, order: message.Queue) -> tuple[queue.Ran, queue.Calls]:
+    def _timed(
+        self, contestant: Contestant, order: message.Queue, watched: Sequence[int]
+    ) -> tuple[queue.Ran, queue.Calls]:
         assert self._stage is not None
         if contestant.library == "torch":
-            calls = self._stage.torch(order.windows)
+            calls = self._stage.torch(order.windows, order.near)
             self._channel.send(message.Began())
             return queue.run_torch(contestant.function, calls, self._synchronize), calls
-        calls = self._stage.mlx(order.windows)
+        calls = self._stage.mlx(order.windows, order.near, watched)
+        marks = [call in watched for call in range(len(calls))]
         self._channel.send(message.Began())
-        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched), calls
+        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched, marks), calls
 
-    def _deliver(self, ran: queue.Ran, calls: queue.Calls, contestant: Contestant, order: message.Queue) -> None:
-        """Digests first, twice; then what the objects hold by now, and the rest."""
+    def _deliver(
+        self,
+        ran: queue.Ran,
+        calls: queue.Calls,
+        watched: Sequence[int],
+        contestant: Contestant,
+        order: message.Queue,
+    ) -> None:
+        """Digests of the watched outputs first, twice; then what their objects hold by now, and the rest."""
+        if contestant.library != "mlx" or order.contender != IMPLEMENTATION:
+            self._channel.send(message.Outcome((0, 0), [], [], [], (0, 0)))
+            return
         key = queue.key()
-        found, taken = queue.digests(ran.bits, key)
-        again, taken_again = queue.digests(ran.bits, key)
-        alarms: list[Alarm] = []
-        if order.contender == IMPLEMENTATION:
-            alarms += rebound(ran, found, again, key)
-            alarms += reused(ran.results)
-            alarms += returned(ran.results, calls)
-            alarms += self._sentry.beside()
-            alarms += self._changed()
-        outputs = []
-        for index, each in enumerate(found):
-            dtype, shape, nbytes = queue.told(ran.results[index])
-            written = self._written(ran.bits[index], order, index) if nbytes <= order.whole else 0
-            outputs.append(Output("", dtype, shape, each, written))
+        found, taken = queue.digests(ran.taken, key)
+        again, taken_again = queue.digests(ran.taken, key)
+        alarms = rebound([ran.results[call] for call in watched], found, again, key)
+        alarms += reused(ran.results)
+        alarms += returned(ran.results, calls)
+        alarms += self._sentry.beside()
+        alarms += self._changed(watched)
+        outputs = [self._output(call, result, order, key) for call, result in enumerate(ran.results)]
         references = self._references(order, key)
         if order.probed:
             alarms += self._beside(contestant, order)
         self._last = ran
         self._channel.send(message.Outcome(key, outputs, references, alarms, (taken, taken_again)))
+
+    def _output(self, call: int, result: Any, order: message.Queue, key: Key) -> Output:
+        bits = queue.unsigned(result)
+        dtype, shape, nbytes = queue.told(result)
+        found, _ = queue.digests([bits], key)
+        written = put(self._arena, bits, order.place + call * order.whole) if nbytes <= order.whole else 0
+        return Output("", dtype, shape, found[0], written)
 
     def _references(self, order: message.Queue, key: Key) -> list[tuple[int, int]]:
         if not order.reference:
@@ -164,26 +178,23 @@ class Server:
         function = self._contestants[order.reference].function
         return [
             queue.digests([queue.unsigned(function(*arguments))], key)[0][0]
-            for arguments in self._stage.mlx(order.windows)
+            for arguments in self._stage.mlx(order.windows, order.near)
         ]
 
-    def _changed(self) -> list[Alarm]:
+    def _changed(self, calls: Sequence[int]) -> list[Alarm]:
         assert self._stage is not None
-        changed = self._stage.changed()
-        return [Alarm("input-changed", f"it wrote into its inputs: argument {changed[0] + 1}")] if changed else []
+        changed = self._stage.changed(calls)
+        return [Alarm("input-changed", f"it wrote into its inputs: array {changed[0] + 1}")] if changed else []
 
     def _beside(self, contestant: Contestant, order: message.Queue) -> list[Alarm]:
         assert self._stage is not None
-        calls = self._stage.mlx(order.windows)
+        calls = self._stage.mlx(order.windows, order.near)
         return beside(contestant.function, calls, self._synchronize)
-
-    def _written(self, bits: Any, order: message.Queue, index: int) -> int:
-        return put(self._arena, bits, order.place + index * order.whole)
 
     def _count(self, order: message.Count) -> None:
         """The arguments are made outside of what is counted."""
         assert self._stage is not None
-        (arguments,) = self._stage.mlx([order.windows])
+        (arguments,) = self._stage.mlx([order.windows], False)
         try:
             with counting.counted() as launches:
                 queue.finished(self._contestants[IMPLEMENTATION].function(*arguments))
@@ -194,7 +205,9 @@ class Server:
 
     def _fetch(self, order: message.Fetch) -> None:
         assert self._last is not None
-        self._channel.send(message.Fetched(put(self._arena, self._last.bits[order.call], order.place)))
+        self._channel.send(
+            message.Fetched(put(self._arena, queue.unsigned(self._last.results[order.call]), order.place))
+        )
 
 
 def _as_judged(start: message.Start) -> protocol.Start:

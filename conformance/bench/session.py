@@ -51,13 +51,13 @@ class Session:
         """What came of one benchmark; never raises for what an implementation does."""
         result, launches = self._one(asked, side)
         if side.measuring.host and result.outcome == "measured":
-            result = msgspec.structs.replace(result, forms=[form(side.name, launches)])
+            result = msgspec.structs.replace(result, forms=[form(side.name, launches, asked.moved.total)])
         if against is None or result.outcome != "measured":
             return result
         other, more = self._one(asked, against)
         if other.outcome != "measured":
             return msgspec.structs.replace(result, comparison=f"{against.name} is not compared: {_why(other)}")
-        forms = [*result.forms, form(against.name, more)]
+        forms = [*result.forms, form(against.name, more, asked.moved.total)]
         names = (side.name, against.name)
         return msgspec.structs.replace(result, forms=forms, comparison=compared(launches, more, names))
 

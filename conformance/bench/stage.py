@@ -1,16 +1,17 @@
-"""The arguments of calls in the measuring process: windows of content, in objects that stay the same for every queue.
+"""The arguments of calls in the measuring process: fresh content in objects that stay the same for every queue.
 
 Everything used here is bound before the implementation is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from mlx_assay.conformance.bench.content import NEAR
 from mlx_assay.conformance.bench.digest import on_device
 from mlx_assay.conformance.bench.message import Load, Region
 from mlx_assay.conformance.bench.queue import key
@@ -19,16 +20,15 @@ from mlx_assay.conformance.process.protocol import PlainArgument
 from mlx_assay.fixtures.tensor import DTYPES
 
 _core: Any = mx
-_array, _eval = _core.array, _core.eval
+_array, _eval, _or, _zeros = _core.array, _core.eval, _core.bitwise_or, _core.zeros
 _view, _reshape, _getitem, _assign = _array.view, _array.reshape, _array.__getitem__, _array.__setitem__
-_zeros = _core.zeros
 _types = {name: getattr(_core, name, None) for name in DTYPES}
 _unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
 _export = getattr(_core, "export_to_dot", None)
-_empty, _copyto, _slice, _read, _on_device = np.empty, np.copyto, slice, read, on_device
+_empty, _copyto, _slice, _read, _on_device, _key, _zip = np.empty, np.copyto, slice, read, on_device, key, zip
 
 
-class Memory:
+class Drawing:
     """A text file that keeps what is written: where MLX draws its graphs."""
 
     def __init__(self) -> None:
@@ -41,10 +41,12 @@ class Memory:
 
 
 class Stage:
-    """The content of one benchmark, and objects that show windows of it.
+    """The content of one benchmark, and objects that show parts of it.
 
-    MLX arrays are rebound to unevaluated windows, NumPy arrays get other content in place: so an object, an address, a
-    shape tell nothing about what a call is asked.
+    Objects stay for every queue and are bound to other content: an MLX array to a copy that has memory of its own, or,
+    `near`, to a window of one copy that stays in the cache; NumPy's are written. So an object, an address, a shape tell
+    nothing about what a call is asked. Arrays of `watched` calls are bound to a reshape that nobody has evaluated: who
+    works during the call evaluates it.
     """
 
     def __init__(self, arena: int, load: Load) -> None:
@@ -54,74 +56,117 @@ class Stage:
         self._torch: dict[int, Any] = {}
         self._held: dict[tuple[int, int], Any] = {}
         self._plain = [PlainArgument(value.type, value.text).value for value in load.values]
-        self._bound: list[Any] = []
-        self._host: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
-        self._digests: dict[int, list[int]] = {}
-        self._key = key()
+        self._pending: list[Any] = []
+        self._windows: Sequence[Sequence[int]] = []
 
-    def warm(self) -> None:
-        """Makes the device's copies, and touches them."""
-        for index, region in enumerate(self.load.regions):
-            if region.kind == "mx":
-                _eval(self._on_device(index).sum())
+    def mlx(self, windows: Sequence[Sequence[int]], near: bool, watched: Collection[int] = ()) -> list[list[Any]]:
+        """The arguments of calls as an implementation gets them."""
+        self._windows = windows
+        self._pending = []
+        columns = [self._column(index, windows, near, watched) for index in range(len(self.load.regions))]
+        return [
+            [columns[index][call] if array else self._plain[index] for array, index in self.load.order]
+            for call in range(len(windows))
+        ]
 
-    def mlx(self, windows: Sequence[Sequence[int]]) -> list[list[Any]]:
-        """The arguments of calls as an implementation gets them; windows of MLX arrays are not evaluated."""
-        self._bound = []
-        return [self._call(call, places, self._mlx_window) for call, places in enumerate(windows)]
-
-    def torch(self, windows: Sequence[Sequence[int]]) -> list[list[Any]]:
-        """The same as torch arrays on the GPU, windows of one copy."""
-        return [self._call(call, places, self._torch_window) for call, places in enumerate(windows)]
+    def torch(self, windows: Sequence[Sequence[int]], near: bool) -> list[list[Any]]:
+        """The same as torch arrays on the GPU."""
+        columns = [self._torch_column(index, windows, near) for index in range(len(self.load.regions))]
+        return [
+            [columns[index][call] if array else self._plain[index] for array, index in self.load.order]
+            for call in range(len(windows))
+        ]
 
     def untouched(self) -> bool:
-        """Whether no window that was bound last has been evaluated: nobody has worked with it."""
-        if _export is None or not self._bound:
+        """Whether no watched array has been evaluated: nobody has worked with it."""
+        if _export is None or not self._pending:
             return False
-        memory = Memory()
-        _export(memory, *self._bound)
-        return "".join(memory.parts).count('label ="Slice"') == len(self._bound)
+        drawing = Drawing()
+        _export(drawing, *self._pending)
+        return "".join(drawing.parts).count('label ="Reshape"') == len(self._pending)
 
-    def changed(self) -> list[int]:
-        """Regions whose content on the device, or whose last windows in NumPy's arrays, are not what was loaded."""
-        changed = {index for index in self._device if self._digest(index) != self._digests[index]}
-        for (index, _), (held, content) in self._host.items():
-            if held.tobytes() != content.tobytes():
-                changed.add(index)
-        return sorted(changed)
+    def changed(self, calls: Collection[int]) -> list[int]:
+        """Regions whose content, as these calls' objects show it by now, is not what they were given."""
+        drawn, found = _key(), set()
+        for index, region in enumerate(self.load.regions):
+            for call in calls:
+                held, want = self._held[index, call], self._host(index, self._windows[call][index])
+                if region.kind != "mx":
+                    same = held.tobytes() == want.tobytes()
+                else:
+                    words, bits = _array(want.view(f"u{want.itemsize}")), _unsigned[want.itemsize]
+                    same = _on_device(_core, _view(held, bits), drawn).tolist() == (
+                        _on_device(_core, words, drawn).tolist()
+                    )
+                if not same:
+                    found.add(index)
+        return sorted(found)
 
-    def _digest(self, index: int) -> list[int]:
-        words = _view(self._device[index], _unsigned[self._flat[index].dtype.itemsize])
-        digest: list[int] = _on_device(_core, words, self._key).tolist()
-        return digest
-
-    def _call(self, call: int, places: Sequence[int], window: Any) -> list[Any]:
-        return [window(index, call, places[index]) if array else self._plain[index] for array, index in self.load.order]
-
-    def _mlx_window(self, index: int, call: int, first: int) -> Any:
+    def _column(self, index: int, windows: Sequence[Sequence[int]], near: bool, watched: Collection[int]) -> list[Any]:
+        """One argument of every call."""
         region = self.load.regions[index]
-        size = _size(region)
+        firsts = [places[index] for places in windows]
         if region.kind != "mx":
-            return self._host_window(index, call, first, size)
-        part = _reshape(_getitem(self._on_device(index), _slice(first, first + size)), region.shape)
-        held = self._held.get((index, call))
-        if held is None:
-            held = self._held[index, call] = _zeros(region.shape, _types[region.dtype])
-        _assign(held, ..., part)
-        self._bound.append(held)
-        return held
+            return [self._host_held(index, call, first) for call, first in enumerate(firsts)]
+        parts = self._near(index, firsts) if near else self._apart(index, firsts)
+        column = []
+        for call, part in enumerate(parts):
+            held = self._held.get((index, call))
+            if held is None:
+                held = self._held[index, call] = _zeros(region.shape, _types[region.dtype])
+            if call in watched:
+                _assign(held, ..., _reshape(part, region.shape))
+                self._pending.append(held)
+            else:
+                shaped = _reshape(part, region.shape)
+                _eval(shaped)
+                _assign(held, ..., shaped)
+                _eval(held)
+            column.append(held)
+        return column
 
-    def _host_window(self, index: int, call: int, first: int, size: int) -> np.ndarray:
+    def _apart(self, index: int, firsts: Sequence[int]) -> list[Any]:
+        """Copies, each in memory of its own and with one axis more than is wanted."""
+        return [self._copied(index, first, _size(self.load.regions[index])) for first in firsts]
+
+    def _near(self, index: int, firsts: Sequence[int]) -> list[Any]:
+        """Windows of one copy, again and again the same ones, which lie a step apart."""
         region = self.load.regions[index]
-        held = self._held.get((index, call))
+        size, step = _size(region), firsts[1] - firsts[0] if len(firsts) > 1 else 0
+        count = min(NEAR, len(firsts))
+        base = self._copied(index, firsts[0], size + (count - 1) * step)
+        parts = []
+        for call in range(len(firsts)):
+            first = call % count * step
+            part = _getitem(base, (0, _slice(first, first + size)))
+            part = _reshape(part, (1, size))
+            _eval(part)
+            parts.append(part)
+        return parts
+
+    def _copied(self, index: int, first: int, size: int) -> Any:
+        """[1, size] in the region's dtype, in new memory."""
+        region, itemsize = self.load.regions[index], self._flat[index].itemsize
+        if index not in self._device:
+            self._device[index] = _array(self._flat[index].view(f"u{itemsize}"))
+            _eval(self._device[index])
+        bits = _or(_getitem(self._device[index], _slice(first, first + size)), _array(0, _unsigned[itemsize]))
+        part = _reshape(_view(bits, _types[region.dtype]), (1, size))
+        _eval(part)
+        return part
+
+    def _host(self, index: int, first: int) -> np.ndarray:
+        region = self.load.regions[index]
+        return self._flat[index][first : first + _size(region)].reshape(region.shape)
+
+    def _host_held(self, index: int, call: int, first: int) -> np.ndarray:
+        held: np.ndarray | None = self._held.get((index, call))
         if held is None:
-            held = self._held[index, call] = _empty(region.shape, self._flat[index].dtype)
-        content = self._flat[index][first : first + size].reshape(region.shape)
-        _copyto(held, content)
-        self._host[index, call] = held, content
+            held = self._held[index, call] = _empty(tuple(self.load.regions[index].shape), self._flat[index].dtype)
+        _copyto(held, self._host(index, first))
         return held
 
-    def _torch_window(self, index: int, call: int, first: int) -> Any:
+    def _torch_column(self, index: int, windows: Sequence[Sequence[int]], near: bool) -> list[Any]:
         import torch
 
         region = self.load.regions[index]
@@ -129,16 +174,9 @@ class Stage:
             flat = self._flat[index]
             plain = torch.from_numpy(flat.view(f"i{flat.dtype.itemsize}")).cuda()
             self._torch[index] = plain.view(getattr(torch, region.dtype.replace("uint", "int")))
-        return self._torch[index][first : first + _size(region)].view(region.shape)
-
-    def _on_device(self, index: int) -> Any:
-        if index not in self._device:
-            flat, region = self._flat[index], self.load.regions[index]
-            bits = _array(flat.view(f"u{flat.dtype.itemsize}"))
-            self._device[index] = _view(bits, _types[region.dtype])
-            _eval(self._device[index])
-            self._digests[index] = self._digest(index)
-        return self._device[index]
+        size, shape = _size(region), region.shape
+        parts = [self._torch[index][places[index] : places[index] + size].view(shape) for places in windows]
+        return [parts[call % NEAR] for call in range(len(parts))] if near else [part.clone() for part in parts]
 
 
 def _size(region: Region) -> int:

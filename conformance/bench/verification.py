@@ -96,8 +96,6 @@ class Verification:
         self.checked += 1
         output = outcome.outputs[call]
         if contents[call]:
-            if contents[call] in self._bytes:
-                return [self._replayed(call, f"call {self._bytes[contents[call]] + 1}")]
             found = _array(contents[call], output.dtype, output.shape)
             if digest(found, outcome.key) != tuple(output.digest):
                 return [Alarm("deferred", f"the output of call {self._turn + call + 1} changed after the timed span")]
@@ -132,14 +130,20 @@ class Verification:
         """What a wrong output is known for: poison, another call's answer, or nothing but that it is wrong."""
         if (data := contents[call]) and data == data[:WORD] * (len(data) // WORD):
             return Alarm("unwritten", f"the output of a timed call holds 0x{data[:WORD][::-1].hex()} everywhere")
+        if data and data in self._bytes:
+            return self._replayed(call, f"call {self._bytes[data] + 1}")
         got = tuple(outcome.outputs[call].digest)
-        alike = [other for other, output in enumerate(outcome.outputs) if other != call and output.digest == got]
+        alike = [
+            other
+            for other, output in enumerate(outcome.outputs)
+            if windows[other] != windows[call] and tuple(output.digest) == got
+        ]
         if alike:
             return self._replayed(call, f"call {self._turn + alike[0] + 1}")
         if self._asked.benchmark.wholly:
             for queue in [list(windows), *reversed(self._earlier)]:
-                for other, places in enumerate(queue):
-                    if digest(self._expected(places), outcome.key) == got and (queue != windows or other != call):
+                for places in queue:
+                    if places != windows[call] and digest(self._expected(places), outcome.key) == got:
                         return self._replayed(call, "another call")
         of = f"{wrong} of {len(windows)} timed outputs of a queue are" if wrong > 1 else "an output of a timed call is"
         return Alarm("unlike-itself", f"{of} wrong, where the cases before conformed (call {self._turn + call + 1})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,27 +17,39 @@ STOCK = "mlx_assay.conformance.bench.peers.mlx_stock"
 TORCH = "mlx_assay.conformance.bench.peers.torch_stock"
 IDS = 4
 """Bytes of an id."""
-NEIGHBOURS, ALIKE = 4, 16
-"""Encodings at the top of the values, and how often each stands there: apart as logits, fewer as scores, so that the
-lowest id among several is asked for, which the logits alone do not tell."""
 SCALE = 0.45
 """Logits up to 2, whose scores are below -8 from some 20,000 on: eight encodings of a logit make one score."""
+TOP = 1.9375
+APART = 4
 
 
-def bell(draw: Draw, dtype: str, count: int, scale: float = SCALE, neighbours: int = NEIGHBOURS) -> np.ndarray:
-    """`count` elements out of 65,536 bell-shaped values, the largest replaced by a few neighbouring encodings."""
+def bell(draw: Draw, dtype: str, count: int, scale: float = SCALE) -> np.ndarray:
+    """`count` elements out of 65,536 bell-shaped values."""
     table = draw.normal(DTYPES[dtype], (1 << 16,), scale)
-    if neighbours:
-        bits = table.view(word(table.dtype))
-        order = np.argsort(table.astype(np.float32), kind="stable")[-ALIKE * neighbours :]
-        bits[order] = bits[order[-1]] - (np.arange(len(order)) % neighbours).astype(bits.dtype)
     chosen: np.ndarray = table[draw.bits(np.dtype(np.uint16), (count,))]
     return chosen
 
 
+def logits(draw: Draw, dtype: str, count: int, vocab: int) -> np.ndarray:
+    """Below TOP but for some two elements a row, anywhere: TOP, and before it one that is a few encodings less.
+
+    They are apart as logits, and mostly one as scores: the lower id wins, which the logits alone do not tell, nor a
+    part of the row.
+    """
+    values = np.minimum(bell(draw, dtype, count), DTYPES[dtype].type(TOP - 0.125))
+    bits, top = values.view(word(values.dtype)), int(np.array(TOP, DTYPES[dtype]).view(word(values.dtype)))
+    pairs = max(1, count // vocab)
+    first = draw.integers(0, count, (pairs,))
+    second = first + draw.integers(1, max(vocab, 2), (pairs,))
+    bits[first] = (top - draw.integers(1, APART, (pairs,))).astype(bits.dtype)
+    bits[second[second < count]] = top
+    return values
+
+
 def arguments(dtype: str, shape: Shape) -> Arguments:
     """Logits of a row a sequence."""
-    return {"logits": Input((shape["rows"], shape["vocab"]), dtype, bell)}
+    fill = partial(logits, vocab=shape["vocab"])
+    return {"logits": Input((shape["rows"], shape["vocab"]), dtype, fill)}
 
 
 def moved(dtype: str, shape: Shape) -> Moved:

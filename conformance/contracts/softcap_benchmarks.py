@@ -18,7 +18,7 @@ SAMPLE = 4096
 
 
 def _logits(draw: Draw, dtype: str, count: int) -> np.ndarray:
-    return bell(draw, dtype, count, scale=20.0, neighbours=0)
+    return bell(draw, dtype, count, scale=20.0)
 
 
 def arguments(dtype: str, shape: Shape) -> Arguments:

@@ -23,7 +23,7 @@ def _words(draw: Draw, dtype: str, count: int) -> np.ndarray:
 
 
 def _x(draw: Draw, dtype: str, count: int) -> np.ndarray:
-    return bell(draw, dtype, count, scale=1.0, neighbours=0)
+    return bell(draw, dtype, count, scale=1.0)
 
 
 def _scales(draw: Draw, dtype: str, count: int) -> np.ndarray:
