@@ -97,7 +97,7 @@ class Result(_Part, frozen=True):
 
 
 class Report(_Part, frozen=True):
-    """A whole benchmark. `started` is UTC, ISO 8601."""
+    """A whole benchmark, or with `complete` false what is there of one that is under way. `started`: UTC, ISO 8601."""
 
     schema: Literal["urn:mlx-assay:bench:1"]
     suite: str
@@ -110,12 +110,13 @@ class Report(_Part, frozen=True):
     rounds: int
     copied: Copied | None
     results: list[Result]
+    complete: bool = False
 
     @property
     def exit_code(self) -> int:
         """0 where all is measured, 1 where something differs, is a trick or an error, 3 where something is missing."""
         outcomes = {result.outcome for result in self.results}
-        if not outcomes or "incomplete" in outcomes:
+        if not self.complete or not outcomes or "incomplete" in outcomes:
             return EXIT_INCOMPLETE
         return EXIT_CONFORMS if outcomes == {"measured"} else EXIT_DIFFERS
 

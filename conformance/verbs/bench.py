@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
 
 from mlx_assay.conformance.adapters.target import BUILT_IN, NoTarget, target
 from mlx_assay.conformance.bench.benchmark import Asked
@@ -70,7 +73,7 @@ def bench(request: Request) -> int:
             select(request.cases)
     _measurable(request, executor)
     clear(paths)
-    report = _measured(request, executor, asked)
+    report = _measured(request, executor, asked, paths[0])
     if changed := altered():
         raise Refusal(f"Files of this suite were changed while it measured: {', '.join(changed[:3])}", EXIT_INCOMPLETE)
     for path, content in zip(paths, (encode(report), markdown(report).encode()), strict=True):
@@ -95,7 +98,8 @@ def _measurable(request: Request, executor: str) -> None:
         raise Refusal(f"Expected --against on the executor 'host', where kernels are counted, but got {executor!r}")
 
 
-def _measured(request: Request, executor: str, asked: tuple[Asked, ...]) -> Report:
+def _measured(request: Request, executor: str, asked: tuple[Asked, ...], path: Path | None) -> Report:
+    """Measures one after the other; what is there already stands in the file, as a part of a report."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with ExitStack() as stack:
         side = _side(request.implementation, executor, request.limit, stack)
@@ -121,12 +125,14 @@ def _measured(request: Request, executor: str, asked: tuple[Asked, ...]) -> Repo
             if one.operation in side.measuring.operations:
                 report.results.append(session.result(one, side, against))
                 _print(lines(report.results[-1], copy))
+                if path is not None:
+                    write(path, encode(report))
     lacking = sorted({one.operation for one in asked} - {result.operation for result in report.results})
     if lacking:
         _print([f"not asked: the implementation lacks {', '.join(lacking)}"])
     if not report.results:
         print("mlx-assay: nothing was measured", file=sys.stderr)
-    return report
+    return msgspec.structs.replace(report, complete=True)
 
 
 def _side(text: str | None, executor: str, limit: float, stack: ExitStack) -> Side:
