@@ -36,7 +36,7 @@ def logits(draw: Draw, dtype: str, count: int, vocab: int) -> np.ndarray:
     They are apart as logits, and mostly one as scores: the lower id wins, which the logits alone do not tell, nor a
     part of the row.
     """
-    values = np.minimum(bell(draw, dtype, count), DTYPES[dtype].type(TOP - 0.125))
+    values: np.ndarray = np.minimum(bell(draw, dtype, count), DTYPES[dtype].type(TOP - 0.125))
     bits, top = values.view(word(values.dtype)), int(np.array(TOP, DTYPES[dtype]).view(word(values.dtype)))
     pairs = max(1, count // vocab)
     first = draw.integers(0, count, (pairs,))
