@@ -15,7 +15,7 @@ from mlx_assay.impl.executors.checker.run import Argument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
 from mlx_assay.impl.executors.counting import compilation as counted
-from mlx_assay.impl.executors.counting.request import span
+from mlx_assay.impl.executors.counting.request import space
 from mlx_assay.impl.executors.counting.run import run as counted_run
 from mlx_assay.impl.executors.counting.session import current as counting
 from mlx_assay.impl.executors.counting.session import refuse
@@ -219,14 +219,11 @@ class HostKernel:
         except objects.CompilationError as error:
             raise self._uncompiled(text, error) from None
         self._check_memory(library.threadgroup_bytes)
-        spans = [
-            span(a.address - a.before, a.size, parameter.type)
-            for a, parameter in zip(arguments, text.parameters, strict=False)
-        ]
+        spaces = [space(parameter.type) for parameter in text.parameters[: len(arguments)]]
         texts = {"source": text.source, "header": text.header}
         launch.check_fault(
             self.definition.name,
-            *counted_run(self.definition.name, library, texts, [a.address for a in arguments], spans, *how),
+            *counted_run(self.definition.name, library, texts, arguments, spaces, *how),
         )
 
     def __call__(

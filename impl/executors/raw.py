@@ -15,7 +15,7 @@ from mlx_assay.impl.executors.checker.run import Argument as CheckedArgument
 from mlx_assay.impl.executors.checker.session import Session
 from mlx_assay.impl.executors.checker.session import current as checking
 from mlx_assay.impl.executors.counting.compilation import CountedLibrary
-from mlx_assay.impl.executors.counting.request import Span, span
+from mlx_assay.impl.executors.counting.request import space
 from mlx_assay.impl.executors.counting.run import run as counted_run
 from mlx_assay.impl.executors.counting.session import current as counting
 from mlx_assay.impl.executors.counting.session import refuse
@@ -103,14 +103,9 @@ class RawKernel:
         poison: int,
         schedule: int,
     ) -> None:
-        held = iter(keep)
-        spans: list[Span] = []
-        for argument, address in zip(self.buffers, addresses, strict=True):
-            if address:
-                array: Any = next(held)
-                before, size = extent(array.shape, launch.layout(array)[1], array.itemsize)
-                spans.append(span(address - before, size, argument.type))
-        how = (addresses, spans, grid, threadgroup, poison, schedule)
+        arguments, _ = self._arguments(keep, addresses)
+        spaces = [space(argument.type) for argument in self.buffers]
+        how = (arguments, spaces, grid, threadgroup, poison, schedule)
         self._check(*counted_run(self.name, self._countable(), {}, *how))
 
     def _checkable(self) -> tuple[CheckedLibrary, dict[str, str]]:
@@ -126,6 +121,15 @@ class RawKernel:
         threadgroup: Sequence[int],
     ) -> None:
         """Runs under the checker; the written arrays hold what its first run left in them."""
+        arguments, written = self._arguments(keep, addresses)
+        found = launched(session, self.name, *self._checkable(), arguments, grid, threadgroup)
+        for (address, size), bytes_ in zip(written, found or (), strict=found is not None):
+            ctypes.memmove(address, bytes_, size)
+
+    def _arguments(
+        self, keep: list[object], addresses: list[int]
+    ) -> tuple[list[CheckedArgument], list[tuple[int, int]]]:
+        """The buffers as the checker knows them, and address and bytes of those that are written."""
         held = iter(keep)
         arguments, written = [], []
         for argument, address in zip(self.buffers, addresses, strict=True):
@@ -141,9 +145,7 @@ class RawKernel:
             arguments.append(CheckedArgument(argument.name, address, *told))
             if argument.writable:
                 written.append((begin, size))
-        found = launched(session, self.name, *self._checkable(), arguments, grid, threadgroup)
-        for (address, size), bytes_ in zip(written, found or (), strict=found is not None):
-            ctypes.memmove(address, bytes_, size)
+        return arguments, written
 
     def _grid(self, threadgroup: Sequence[int], grid: Axes | None, threadgroups: Axes | None) -> tuple[int, ...]:
         if (grid is None) == (threadgroups is None):

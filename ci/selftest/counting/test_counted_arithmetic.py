@@ -21,8 +21,8 @@ HALVES = floats(64).astype(mx.float16)
         ("(x[i] - y[i]) * x[i] * y[i]", "float", 3),
         ("x[i] * y[i] + y[i]", "fma", 1),
         ("fma(x[i], y[i], 1.0f)", "fma", 1),
-        ("max(x[i], y[i])", "float", 1),
-        ("metal::min(x[i], metal::max(y[i], 1.0f))", "float", 2),
+        ("max(x[i], y[i])", "comparison", 1),
+        ("metal::min(x[i], metal::max(y[i], 1.0f))", "comparison", 2),
         ("exp(x[i])", "transcendental", 1),
         ("precise::tanh(x[i])", "transcendental", 1),
         ("sqrt(x[i])", "transcendental", 1),
@@ -87,8 +87,10 @@ def test_lanes_that_take_turns_issue_each_their_own() -> None:
     ("line", "counted"),
     [
         ("  %3 = add nuw nsw i32 %1, 4, !dbg !9", ("integer", 1)),
+        ("  %3 = mul i32 %1, %2", ("product", 1)),
+        ("  %3 = mul i64 %1, %2", ("long", 1)),
         ("  %3 = icmp samesign ult i64 %1, 4", ("long", 1)),
-        ("  %3 = fcmp uno float %1, 0.000000e+00", ("float", 1)),
+        ("  %3 = fcmp uno float %1, 0.000000e+00", ("comparison", 1)),
         ("  %3 = fmul contract <4 x half> %1, %2", ("half", 4)),
         (
             "  %3 = tail call <2 x float> @llvm.fmuladd.v2f32(<2 x float> %0, <2 x float> %1, <2 x float> %2)",
@@ -113,6 +115,27 @@ def test_lanes_that_take_turns_issue_each_their_own() -> None:
 def test_instructions(line: str, counted: tuple[str, int] | None) -> None:
     assert classify(line) == counted
     assert counted is None or counted[0] in CLASSES
+
+
+@pytest.mark.parametrize(
+    ("expression", "counts"),
+    [
+        # A product and a sum are one instruction, whichever way round.
+        ("v * 37 + w", {"product": 1}),
+        ("w - v * 37", {"product": 1}),
+        # Two steps of logic are one, three are two.
+        ("(v & 0x00ff00ff) | w", {"integer": 1}),
+        ("((v & w) ^ 5) | (w >> 3)", {"integer": 3}),
+        # A shift to the left and the sum of it.
+        ("(v << 3) + w", {"integer": 1}),
+        # What is used twice has to be there.
+        ("(v * 37 + w) ^ (v * 37)", {"product": 1, "integer": 2}),
+    ],
+)
+def test_what_one_instruction_does_together(expression: str, counts: dict[str, int]) -> None:
+    read = "const uint v = ((const device uint*)x)[i], w = ((const device uint*)y)[i];\n"
+    found = count(f"{read}((device uint*)out)[i] = {expression};", floats(64), floats(64)).arithmetic
+    assert {kind: a.issued for kind, a in found.items() if kind != "address"} == counts
 
 
 def test_registers_are_the_most_values_at_once() -> None:

@@ -46,6 +46,8 @@ def read(sectors: int, lines: int = 0, footprint: int = 0) -> dict[str, Traffic]
         ({"simd": {"sum": Operations(2**20, 2**25)}}, "requests", 5 * 2**20 / 132),
         ({"arithmetic": {"float": Arithmetic(2**25, 2**20)}}, "issue", 2**20 / 528),
         ({"arithmetic": {"integer": Arithmetic(2**25, 2**20)}}, "integer", 2**20 / 264),
+        ({"arithmetic": {"comparison": Arithmetic(2**25, 2**20)}}, "integer", 2**20 / 264),
+        ({"arithmetic": {"product": Arithmetic(2**25, 2**20)}}, "product", 2**20 / 264),
         ({"arithmetic": {"long": Arithmetic(2**25, 2**20)}}, "integer", 2**21 / 264),
         ({"arithmetic": {"conversion": Arithmetic(2**25, 2**20)}}, "conversion", 2**20 / 264),
         ({"arithmetic": {"transcendental": Arithmetic(2**25, 2**20)}}, "transcendental", 2**20 / 66),

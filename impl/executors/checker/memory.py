@@ -79,8 +79,7 @@ class Space:
         else:
             span.begin = self.buffers + (2 * number + 1 << self.shift - 1)
             if span.kind == INPUT and span.source:
-                residue = _residue() if span.residue is None else span.residue
-                span.begin += (span.source - residue) % 16 if residue >= 0 else span.source % 8
+                span.begin += displaced(span.source, span.residue)
         if not span.bytes:
             return
         span.held.append(self._take(span.begin, span.bytes))
@@ -112,6 +111,15 @@ def _probe() -> int:
 
 
 _known_residue: int | None = None
+
+
+def displaced(address: int, begin: int | None) -> int:
+    """How far behind a multiple of 16 an input lies on a GPU, whose arrays begin at one.
+
+    `begin`: where memory of its kind begins here, modulo 16; None: as MLX's own.
+    """
+    begin = _residue() if begin is None else begin
+    return (address - begin) % 16 if begin >= 0 else address % 8
 
 
 def _residue() -> int:

@@ -9,6 +9,7 @@ from mlx_assay.impl.executors.counting.counts import (
     Operations,
     Site,
     Traffic,
+    scaled,
     total,
 )
 from mlx_assay.impl.executors.counting.devices import DEVICES, H200, DeviceClass
@@ -31,5 +32,6 @@ __all__ = [
     "bound",
     "compare",
     "counted",
+    "scaled",
     "total",
 ]

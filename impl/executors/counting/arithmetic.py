@@ -1,25 +1,20 @@
 """The class of an LLVM instruction, and how many instructions of a GPU it stands for: an estimate."""
 
 import re
+from collections.abc import Sequence
 
 CLASSES = (
-    "float",
-    "half",
-    "fma",
-    "integer",
-    "long",
-    "address",
-    "conversion",
-    "transcendental",
-    "division",
-    "select",
-    "branch",
+    *("float", "half", "fma", "comparison", "integer", "product", "long", "address", "conversion"),
+    *("transcendental", "division", "select", "branch"),
 )
-"""float, half: sums, products, comparisons, minima and the like of f32 (and bfloat), of f16; fma: fused, of either.
-integer: of 32 bits or fewer; long: of 64. address: an index added to a pointer. division: of floats and of integers
-that no constant divides. transcendental: square roots too. What a GPU does not execute, such as a constant, counts 0.
+"""float, half: sums, products and signs of f32 (and bfloat), of f16; fma: fused, of either; comparison: of floats, and
+their minima and maxima. integer: of 32 bits or fewer; product: of two such; long: of 64 bits. address: an index added
+to a pointer. division: of floats, and of integers by what is no constant. transcendental: square roots too.
 """
 
+_LOGIC = {"and", "or", "xor"}
+_NAMES = re.compile(r"%(?:[-\w$.]+|\"[^\"]*\")")
+_SHIFTED = re.compile(r", (?:splat \(i\d+ )?\d+\)?(?:, !|$)")
 _RESULT = re.compile(r"^\s*%(?:[-\w$.]+|\"[^\"]*\") = (?:(?:tail|notail|musttail) )?(\w+) (.*)$")
 _FLAGS = re.compile(
     r"\b(?:nuw|nsw|exact|disjoint|samesign|inbounds|nusw|nneg|contract|fast|nnan|ninf|nsz|arcp|afn|reassoc) "
@@ -36,8 +31,8 @@ _BITS = {
     *("uadd", "usub", "umul", "sadd", "ssub", "smul", "ucmp", "scmp"),
 }
 _OWN = {
-    "assay_larger": "float",
-    "assay_smaller": "float",
+    "assay_larger": "comparison",
+    "assay_smaller": "comparison",
     "assay_narrow": "conversion",
     "assay_fma_half": "fma",
     "assay_fmuladd_half": "fma",
@@ -73,14 +68,11 @@ def classify(line: str) -> Counted | None:
     operation, rest = found[1], _FLAGS.sub("", found[2])
     if operation == "call":
         return _call(rest)
-    if operation in _BINARY:
-        if operation == "icmp":
-            rest = rest.split(" ", 1)[1]
-        return _kind(rest)
-    if operation in _FLOATING:
+    if operation in _BINARY or operation in _FLOATING:
+        kind, lanes = _kind(rest.split(" ", 1)[1] if operation in ("icmp", "fcmp") else rest)
         if operation == "fcmp":
-            rest = rest.split(" ", 1)[1]
-        return _kind(rest)
+            return "comparison", lanes
+        return ("product", lanes) if operation == "mul" and kind == "integer" else (kind, lanes)
     return _other(operation, rest)
 
 
@@ -136,8 +128,46 @@ def _intrinsic(base: str, name: str, lanes: int) -> Counted | None:
         return "conversion", lanes
     if base in _BITS:
         return ("long" if ".i64" in name else "integer"), lanes
-    if base in ("fabs", "copysign", "minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum", "is"):
+    if base in ("minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum", "is"):
+        return "comparison", lanes
+    if base in ("fabs", "copysign"):
         return ("half" if "f16" in name else "float"), lanes
     if base == "vector" and ".reduce." in name:
         return ("float" if re.search(r"f\d+$", name) else "integer"), max(lanes - 1, 1)
     return None
+
+
+def merged(lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines that a GPU's instruction does together with the one line that uses them, or is used.
+
+    A product of integers and a sum are one instruction; so are two steps of and, or and xor, and a shift to the left by
+    a constant with the sum of it.
+    """
+    made: dict[str, tuple[int, str, str]] = {}
+    uses: dict[str, int] = {}
+    taken: set[int] = set()
+    full: set[int] = set()
+    for number, line in enumerate(lines):
+        code = line.split(", !")[0]
+        names = _NAMES.findall(code)
+        if (found := _RESULT.match(code)) is not None:
+            made[names[0]] = (number, found[1], found[2])
+            names = names[1:]
+        for name in names:
+            uses[name] = uses.get(name, 0) + 1
+    for number, operation, rest in made.values():
+        for name in dict.fromkeys(_NAMES.findall(rest)):
+            inner = made.get(name)
+            if inner is None or uses[name] != 1 or inner[0] in taken | full or number in taken:
+                continue
+            if operation in ("add", "sub") and inner[1] == "mul":
+                taken.add(number)
+            elif (operation in _LOGIC and inner[1] in _LOGIC) or (
+                operation in ("add", "or") and inner[1] == "shl" and _SHIFTED.search(inner[2])
+            ):
+                taken.add(inner[0])
+                full.add(number)
+            else:
+                continue
+            break
+    return taken

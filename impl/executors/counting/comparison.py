@@ -70,7 +70,7 @@ def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
     turns = traffic.lines + sum(t.cycles for t in shared) + sum(a.serial for a in atomics)
     shuffles = sum(o.requests * _shuffles(kind) for kind, o in counts.simd.items())
     joined = sum(o.requests * (_shuffles(kind) if _shuffles(kind) > 1 else 0) for kind, o in counts.simd.items())
-    integers = ("integer", "long", "address", "select", "branch")
+    integers = ("integer", "long", "address", "select", "comparison")
     cycles = {
         "launch": device.launch,
         "device memory": footprint / device.memory_bytes,
@@ -82,6 +82,7 @@ def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
         / (device.float_ * cores),
         "half": arithmetic.get("half", 0) / (device.half * cores),
         "integer": (sum(arithmetic.get(kind, 0) for kind in integers)) / (device.integer * cores),
+        "product": arithmetic.get("product", 0) / (device.product * cores),
         "conversion": arithmetic.get("conversion", 0) / (device.conversion * cores),
         "transcendental": arithmetic.get("transcendental", 0) / (device.transcendental * cores),
     }

@@ -152,6 +152,21 @@ class Counts(msgspec.Struct, frozen=True):
         return sum(a.issued for a in self.arithmetic.values()) + requests + waits
 
 
+def scaled(counts: Counts, factor: int) -> Counts:
+    """The counts of a launch with `factor` times as many threadgroups that do the same, each with its own arrays.
+
+    Grid, sizes and registers stay, and there are no sites.
+    """
+    told = {name: getattr(counts, name) * factor for name in ("threads", "threadgroups", "simdgroups")}
+    for name in ("reads", "writes", "atomics", "simd", "arithmetic"):
+        told[name] = {key: _times(value, factor) for key, value in getattr(counts, name).items()}
+    return msgspec.structs.replace(counts, **told, barriers=_times(counts.barriers, factor), sites=())
+
+
+def _times(value: S, factor: int) -> S:
+    return type(value)(**{name: getattr(value, name) * factor for name in value.__struct_fields__})
+
+
 def _added(one: S, other: S) -> S:
     names = one.__struct_fields__
     return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})

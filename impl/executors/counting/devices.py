@@ -19,7 +19,8 @@ class DeviceClass:
     shuffles: float
     float_: float
     half: float
-    integer: float
+    integer: float  # also comparisons of floats and choices
+    product: float  # of integers
     conversion: float
     transcendental: float
     launch: float  # cycles that one launch takes beside its work
@@ -38,6 +39,7 @@ H200 = DeviceClass(
     float_=4,
     half=4,
     integer=2,
+    product=2,
     conversion=2,
     transcendental=0.5,
     launch=4000,

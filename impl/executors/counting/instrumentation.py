@@ -15,7 +15,7 @@ from mlx_assay.impl.executors.checker.instrumentation import program_objects
 from mlx_assay.impl.executors.checker.places import Places
 from mlx_assay.impl.executors.checker.pointers import OWN, Pointers
 from mlx_assay.impl.executors.convergence import with_keys
-from mlx_assay.impl.executors.counting.arithmetic import classify
+from mlx_assay.impl.executors.counting.arithmetic import classify, merged
 from mlx_assay.impl.executors.counting.kinds import ATOMICS, READS_ALONE, WRITES_ALONE
 from mlx_assay.impl.executors.counting.registers import registers
 
@@ -74,10 +74,12 @@ class _Thread:
     objects: set[str]
     sites: list[AccessSite] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    together: set[int] = field(default_factory=set)
 
     def lines(self, body: list[Instruction]) -> Iterator[str]:
         """The function's lines with their counts."""
         begun = True
+        self.together = merged([i.line for i in body])
         self.blocks.append(Block({}, [], []))
         first = next((n for n, i in enumerate(body) if i.line.strip()), 0)
         for number, i in enumerate(body):
@@ -88,7 +90,7 @@ class _Thread:
             elif begun and not label and i.line.strip() and " = phi " not in i.line:
                 begun = False
                 yield from self._entered(len(self.blocks) - 1)
-            yield from self._line(i)
+            yield from self._line(i, number)
 
     def _entered(self, number: int) -> Iterator[str]:
         if number == 0:
@@ -99,7 +101,7 @@ class _Thread:
         yield f"  {name}.more = add i32 {name}, 1"
         yield f"  store i32 {name}.more, ptr {name}.at, align 4"
 
-    def _line(self, i: Instruction) -> Iterator[str]:
+    def _line(self, i: Instruction, number: int) -> Iterator[str]:
         block = self.blocks[-1]
         if i.kind in ("load", "store") and not i.atomic:
             yield from self._access(i, i.kind == "store", i.pointers[0], size_of(i.type) or 0)
@@ -108,7 +110,7 @@ class _Thread:
         elif (atomic := _ATOMIC.search(i.line)) is not None:
             yield from self._atomic(i, atomic)
             return
-        elif (counted := classify(i.line)) is not None:
+        elif number not in self.together and (counted := classify(i.line)) is not None:
             block.arithmetic[counted[0]] = block.arithmetic.get(counted[0], 0) + counted[1]
         yield i.line
 

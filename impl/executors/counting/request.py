@@ -27,9 +27,9 @@ class Span:
     space: int
 
 
-def span(begin: int, bytes_: int, type_: str) -> Span:
-    """The bytes of a parameter of this type."""
-    return Span(begin, bytes_, CONSTANT if "constant" in type_.split() else DEVICE)
+def space(type_: str) -> int:
+    """The address space of a parameter of this type."""
+    return CONSTANT if "constant" in type_.split() else DEVICE
 
 
 class _Extent(ctypes.Structure):
