@@ -15,6 +15,7 @@ NAMES = (
     "host_machine",
     "host_argmax",
     "host_checked",
+    "host_counted",
     "host_trellis",
     "trellis_reference",
     "small_subcases",
@@ -31,7 +32,7 @@ NAMES = (
     "diagnosis",
     "sweep",
 )
-ONE_CORE = frozenset({"host_argmax", "host_checked", "host_trellis", "small_subcases"})
+ONE_CORE = frozenset({"host_argmax", "host_checked", "host_counted", "host_trellis", "small_subcases"})
 """Figures of one core; what they start stays on it too."""
 
 

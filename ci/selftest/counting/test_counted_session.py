@@ -15,6 +15,7 @@ from mlx_assay.impl.executors import CountingError, Counts, choice, counted
 from mlx_assay.impl.executors.checker import checked
 from mlx_assay.impl.executors.counting import total
 from mlx_assay.impl.executors.fidelity import switched
+from mlx_assay.impl.executors.raw import RawKernel
 from mlx_assay.impl.executors.stock import TextLibrary
 
 SUM = """
@@ -94,6 +95,11 @@ def test_another_executor_is_refused(name: str, monkeypatch: pytest.MonkeyPatch)
         kernel(
             inputs=[floats(8)], grid=(1, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(1,)], output_dtypes=[mx.float32]
         )
+
+
+def test_what_apple_has_compiled_is_refused() -> None:
+    with counted(), pytest.raises(CountingError, match="'made' runs on code that Apple has compiled"):
+        RawKernel("made", [], {}, 0)([], threadgroup=1, grid=1)
 
 
 def test_the_checker_is_refused() -> None:

@@ -105,7 +105,15 @@ def test_private_memory_is_what_no_register_can_be() -> None:
 
 
 def test_reads_beyond_every_array_are_told_apart() -> None:
-    assert count("out[i] = x[i];", floats(64)).reads.keys() == {"device"}
+    found = count("if (i == 31) out[i] = x[64];\nelse out[i] = 1;", floats(64)).reads
+    assert {space: t.lanes for space, t in found.items()} == {"elsewhere": 1}
+
+
+def test_what_may_be_the_threads_own_is_told_by_its_address() -> None:
+    source = "float t[4] = {x[i], x[i + 1], x[i + 2], x[i + 3]};\nthread float* p = t;\nout[i] = p[uint(x[i]) & 3];"
+    found = count(source, floats(64))
+    assert found.reads["private"].lanes == 32
+    assert "elsewhere" not in found.reads
 
 
 def test_sites_name_their_line() -> None:

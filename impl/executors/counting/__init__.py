@@ -12,12 +12,13 @@ from mlx_assay.impl.executors.counting.counts import (
     scaled,
     total,
 )
-from mlx_assay.impl.executors.counting.devices import DEVICES, H200, DeviceClass
+from mlx_assay.impl.executors.counting.devices import DEVICES, H200, M1_MAX, DeviceClass
 from mlx_assay.impl.executors.counting.session import CountingError, counted
 
 __all__ = [
     "DEVICES",
     "H200",
+    "M1_MAX",
     "Arithmetic",
     "Atomics",
     "Barriers",

@@ -9,12 +9,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 LANES, SECTOR, LINE, BANKS = 32, 32, 128, 32
 
-SPACES = ("device", "constant", "threadgroup", "private", "elsewhere")
-"""Address spaces; elsewhere: a read beyond every array that the kernel was given."""
-
 
 class Traffic(msgspec.Struct, frozen=True):
-    """Accesses of one address space in one direction.
+    """Accesses of one address space in one direction; "elsewhere" is beyond every array that the kernel was given.
 
     A request is what the lanes of one simdgroup do together at one access of the kernel in one turn of its loops. Of
     private memory, which is each thread's own, lanes and bytes alone are counted.

@@ -42,9 +42,31 @@ H200 = DeviceClass(
     product=2,
     conversion=2,
     transcendental=0.5,
+    # 2 microseconds: what short kernels in a CUDA graph took there beyond their bound.
     launch=4000,
     source="CUDA C++ Programming Guide 13, arithmetic instructions, compute capability 9.0; NVIDIA H100 architecture "
-    "white paper; the copy speed as measured",
+    "white paper; copy and launch as measured",
 )
 
-DEVICES = {device.name: device for device in (H200,)}
+M1_MAX = DeviceClass(
+    name="m1-max",
+    cores=32,
+    # 400 GB/s at 1.296 GHz.
+    memory_bytes=400e9 / 1.296e9,
+    cache_bytes=32 * 32,
+    issued=4,
+    # 64 bytes a cycle; what threadgroup memory gives is not published there, and taken to be the same.
+    memory_requests=0.5,
+    shuffles=2,
+    float_=4,
+    half=4,
+    integer=4,
+    product=1,
+    conversion=1,
+    transcendental=1,
+    # Nobody has published one: the number of launches decides nothing.
+    launch=0,
+    source="philipturner/metal-benchmarks, Apple 7; Apple's memory bandwidth; nothing here has been measured",
+)
+
+DEVICES = {device.name: device for device in (H200, M1_MAX)}

@@ -9,7 +9,6 @@ import numpy as np
 from mlx_assay.impl.executors.checker.places import places
 from mlx_assay.impl.executors.counting.compilation import CountedLibrary
 from mlx_assay.impl.executors.counting.counts import (
-    SPACES,
     Arithmetic,
     Atomics,
     Barriers,
@@ -19,10 +18,8 @@ from mlx_assay.impl.executors.counting.counts import (
     Traffic,
 )
 from mlx_assay.impl.executors.counting.kinds import ATOMICS, BARRIER, OPERATIONS
-from mlx_assay.impl.executors.counting.request import CONSTANT, DEVICE, TALLIES, Request, Words
-from mlx_assay.impl.executors.toolchain import toolchain
-
-_NAMES = ("device", "constant", "threadgroup", "elsewhere")
+from mlx_assay.impl.executors.counting.request import CONSTANT, DEVICE, SPACES, TALLIES, Request, Words
+from mlx_assay.impl.executors.toolchain import target, toolchain
 
 
 def gathered(
@@ -59,7 +56,7 @@ def gathered(
         barriers=Barriers(c.barriers, c.barrier_simdgroups, c.barrier_threads, *barrier),
         arithmetic=_arithmetic(library, asked),
         sites=_by_line(site for site, _ in sites),
-        compiler=toolchain().version,
+        compiler=f"{toolchain().version} for {target()}",
     )
 
 
@@ -77,7 +74,7 @@ def _sites(library: CountedLibrary, texts: Mapping[str, str], asked: Request) ->
     told = library.meaning.sites
     written = places([(s.file, s.line) for s in told], dict(texts))
     for site, place, tallies in zip(told, written, asked.tally, strict=False):
-        for space, values in zip(_NAMES, tallies, strict=True):
+        for space, values in zip(SPACES, tallies, strict=True):
             tally = dict(zip(TALLIES, map(int, values), strict=True))
             if tally["requests"]:
                 text = (site.file, site.line, place.text, site.kind, space, site.width)
@@ -115,7 +112,11 @@ def _side(sites: Sequence[tuple[Site, int]], kind: str, asked: Request, library:
         bytes_, sectors = _footprint(asked, (number,), kind == "write")
         if bytes_:
             found[space] = found.get(space, Traffic()) + Traffic(footprint=bytes_, footprint_sectors=sectors)
-    private = _private(library, asked, kind)
+    private = _private(library, asked, kind) + Traffic(
+        lanes=sum(site.traffic.lanes for site, _ in sites if (site.kind, site.space) == (kind, "private")),
+        bytes=sum(site.traffic.bytes for site, _ in sites if (site.kind, site.space) == (kind, "private")),
+    )
+    found.pop("private", None)
     if private.lanes:
         found["private"] = private
     return {space: found[space] for space in SPACES if space in found}

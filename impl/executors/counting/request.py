@@ -11,7 +11,9 @@ from mlx_assay.impl.executors import objects
 from mlx_assay.impl.executors.counting.compilation import CountedLibrary
 from mlx_assay.impl.executors.counting.instrumentation import sides
 
-DEVICE, CONSTANT, THREADGROUP, ELSEWHERE = range(4)
+DEVICE, CONSTANT = range(2)
+SPACES = ("device", "constant", "threadgroup", "private", "elsewhere")
+"""In the order of their numbers."""
 _OPERATIONS = 64
 TALLIES = ("requests", "lanes", "bytes", "useful", "sectors", "lines", "cycles", "conflicts", "serial")
 
@@ -68,7 +70,7 @@ class Request:
         self.address = -(-ctypes.addressof(self._held) // 64) * 64
         self.counter = _Counter.from_address(self.address)
         self._site = np.array([sides(s.kind) for s in meaning.sites] or [(0, 0)], np.uint32)
-        self.tally: Words = np.zeros((max(len(meaning.sites), 1), 4, len(TALLIES)), np.uint64)
+        self.tally: Words = np.zeros((max(len(meaning.sites), 1), len(SPACES), len(TALLIES)), np.uint64)
         self.block_lanes: Words = np.zeros(len(meaning.blocks), np.uint64)
         self.block_requests: Words = np.zeros(len(meaning.blocks), np.uint64)
         self.spans = spans

@@ -6,7 +6,7 @@
 
 namespace assay {
 
-enum Space : u32 { kDevice, kConstant, kThreadgroup, kElsewhere, kSpaces };
+enum Space : u32 { kDevice, kConstant, kThreadgroup, kPrivate, kElsewhere, kSpaces };
 
 // Of what the kernel was given, and of its own constants: bytes that were read, or written, are marked by bits.
 struct Extent {
@@ -60,7 +60,7 @@ struct Counter {
   u32 failed;  // for want of memory
 
   // The scheduler's and the counter's own.
-  u64 arena_begin;
+  u64 arena_begin, stacks_begin, stacks_bytes;
   const u32* simdgroup;
   const u32* lane;
   u32 present, present_simdgroups;  // threads of this threadgroup

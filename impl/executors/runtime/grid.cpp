@@ -92,6 +92,8 @@ static void begin_count(Engine* e) {
   Counter* c = counting = e->counter = e->launch->counter;
   if (!c) return;
   c->arena_begin = reinterpret_cast<u64>(e->memory);
+  c->stacks_begin = reinterpret_cast<u64>(e->stacks);
+  c->stacks_bytes = kMaxThreads * kStackBytes;
   c->simdgroup = &e->current;
   c->lane = &e->lane;
   count_begin(c);

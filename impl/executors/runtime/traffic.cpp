@@ -112,13 +112,15 @@ void settle_group(Counter* c, const Group& g) {
   const u64 at = g.at[__builtin_ctz(g.mask)];
   const bool shared = at - c->arena_begin < kMaxThreadgroupBytes;
   const Extent* extent = shared ? nullptr : extent_of(c, at);
-  const u32 space = shared ? kThreadgroup : extent ? extent->space : kElsewhere;
+  const bool own = !shared && !extent && at - c->stacks_begin < c->stacks_bytes;
+  const u32 space = shared ? kThreadgroup : extent ? extent->space : own ? kPrivate : kElsewhere;
   const Site& site = c->site[g.site];
   Tally& t = c->tally[g.site * kSpaces + space];
   const u32 lanes = static_cast<u32>(__builtin_popcount(g.mask));
   t.requests++;
   t.lanes += lanes;
   t.bytes += static_cast<u64>(lanes) * g.size;
+  if (own) return;
   Stretches s;
   sorted(s, g, shared ? c->arena_begin : extent ? extent->begin : 0);
   t.useful += blocks_of(s, 0);
