@@ -10,7 +10,10 @@ constexpr u32 kFirstCapacity = 256, kNobody = ~0u, kAheadOfCursor = 8;
 
 static u64 ran_bytes(const Counter* c) { return static_cast<u64>(kMaxThreads) * c->blocks * sizeof(u32); }
 
-void count_begin(Counter* c) { c->ran = static_cast<u32*>(assay_reserve(ran_bytes(c))); }
+bool count_begin(Counter* c) {
+  c->ran = static_cast<u32*>(assay_reserve(ran_bytes(c)));
+  return c->ran;
+}
 
 void count_end(Counter* c) {
   assay_release(c->ran, ran_bytes(c));
@@ -29,10 +32,16 @@ void count_threadgroup(Counter* c, u32 threads) {
   c->simdgroups += c->present_simdgroups;
 }
 
+static u32 slot_of(u64 key, u32 capacity) {
+  return static_cast<u32>((key * 0x9e3779b97f4a7c15ul) >> 32) & (capacity * 2 - 1);
+}
+
+static u32 next_slot(u32 slot, u32 capacity) { return (slot + 1) & (capacity * 2 - 1); }
+
 static void settle(Counter* c, Gathering& g) {
   for (u32 i = 0; i < g.groups; i++) settle_group(c, g.group[i]);
-  if (g.entered)
-    for (u64 i = 0; i < static_cast<u64>(g.capacity) * 2; i++) g.table[i] = 0;
+  for (u32 i = 0; i < g.entered; i++)
+    for (u32 slot = slot_of(g.group[i].key, g.capacity); g.table[slot]; slot = next_slot(slot, g.capacity)) g.table[slot] = 0;
   g.groups = g.entered = 0;
   g.sole = kNobody;
   for (u32& cursor : g.cursor) cursor = 0;
@@ -67,14 +76,10 @@ void count_barrier(Counter* c, u32 threads, u32 simdgroups) {
   for (u32 s = 0; s < c->present_simdgroups; s++) count_together(c, s);
 }
 
-static u32 slot_of(u64 key, u32 capacity) {
-  return static_cast<u32>((key * 0x9e3779b97f4a7c15ul) >> 32) & (capacity * 2 - 1);
-}
-
 static void enter(Gathering& g, u32 until) {
   for (; g.entered < until; g.entered++) {
     u32 slot = slot_of(g.group[g.entered].key, g.capacity);
-    while (g.table[slot]) slot = (slot + 1) & (g.capacity * 2 - 1);
+    while (g.table[slot]) slot = next_slot(slot, g.capacity);
     g.table[slot] = g.entered + 1;
   }
 }
@@ -104,7 +109,7 @@ static u32 find(Gathering& g, u64 key, u32 lane) {
   // Where all groups are the lane's own, each key of it is new.
   if (g.sole == lane || !g.groups) return kNobody;
   enter(g, g.groups);
-  for (u32 slot = slot_of(key, g.capacity); g.table[slot]; slot = (slot + 1) & (g.capacity * 2 - 1)) {
+  for (u32 slot = slot_of(key, g.capacity); g.table[slot]; slot = next_slot(slot, g.capacity)) {
     const u32 i = g.table[slot] - 1;
     if (g.group[i].key == key && !(g.group[i].mask >> lane & 1u)) return i;
   }

@@ -71,7 +71,7 @@ struct Counter {
 
 extern constinit thread_local Counter* counting __attribute__((tls_model("initial-exec")));
 
-void count_begin(Counter* c);
+bool count_begin(Counter* c);
 void count_end(Counter* c);
 void count_threadgroup(Counter* c, u32 threads);
 void count_threadgroup_end(Counter* c);

@@ -88,15 +88,15 @@ static void begin_check(Engine* e) {
   check_begin(c);
 }
 
-static void begin_count(Engine* e) {
+static bool begin_count(Engine* e) {
   Counter* c = counting = e->counter = e->launch->counter;
-  if (!c) return;
+  if (!c) return true;
   c->arena_begin = reinterpret_cast<u64>(e->memory);
   c->stacks_begin = reinterpret_cast<u64>(e->stacks);
   c->stacks_bytes = kMaxThreads * kStackBytes;
   c->simdgroup = &e->current;
   c->lane = &e->lane;
-  count_begin(c);
+  return count_begin(c);
 }
 
 static bool begin_guard(Engine* e) {
@@ -156,8 +156,7 @@ u32 assay_launch(Launch* launch) {
   engine = e;
   e->memory = e->arena;
   begin_check(e);
-  begin_count(e);
-  if (launch->guarded && !begin_guard(e)) {
+  if (!begin_count(e) || (launch->guarded && !begin_guard(e))) {
     give_engine(e);
     return launch->fault = kNoMemory;
   }
