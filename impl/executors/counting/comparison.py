@@ -11,8 +11,12 @@ import msgspec
 from mlx_assay.impl.executors.counting.counts import SECTOR, Counts
 from mlx_assay.impl.executors.counting.devices import H200, DeviceClass
 
-_STEPS = 5
-"""Of a reduction or a scan over 32 lanes: each a shuffle and an operation."""
+_JOINING = {"sum", "product", "max", "min", "and", "or", "xor", "prefix_sum", "prefix_product"}
+_STEPS, _QUAD_STEPS = 5, 2
+"""Of a reduction or a scan over 32 lanes, or 4: each a shuffle and an operation."""
+
+_MATRIX, _PRODUCTS = "matrix_multiply_accumulate", 16
+"""A product of 8 x 8 matrices is as many fused operations of each lane."""
 
 _WEIGHTS = {"long": 2, "division": 8}
 """32-bit instructions that one of a class takes."""
@@ -61,45 +65,48 @@ def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
     gives the sectors of every request.
     """
     cores = min(device.cores, max(counts.threadgroups, 1))
-    arithmetic = {kind: _WEIGHTS.get(kind, 1) * a.issued for kind, a in counts.arithmetic.items()}
-    traffic = counts.traffic
-    atomics = counts.atomics.values()
-    footprint = traffic.footprint_sectors * SECTOR
+    traffic, atomics = counts.traffic, counts.atomics.values()
     sectors = traffic.sectors + sum(a.sectors for a in atomics)
     shared = [side["threadgroup"] for side in (counts.reads, counts.writes) if "threadgroup" in side]
     turns = traffic.lines + sum(t.cycles for t in shared) + sum(a.serial for a in atomics)
-    shuffles = sum(o.requests * _shuffles(kind) for kind, o in counts.simd.items())
-    joined = sum(o.requests * (_shuffles(kind) if _shuffles(kind) > 1 else 0) for kind, o in counts.simd.items())
-    integers = ("integer", "long", "address", "select", "comparison")
+    steps = {kind: o.requests * _steps(kind) for kind, o in counts.simd.items() if _steps(kind)}
+    moving = sum(o.requests for kind, o in counts.simd.items() if kind not in steps and kind != _MATRIX)
+    matrices = counts.simd[_MATRIX].requests * _PRODUCTS if _MATRIX in counts.simd else 0
+    each = {
+        "requests": turns / device.memory_requests + (sum(steps.values()) + moving) / device.shuffles,
+        "issue": (counts.issued + sum(steps.values()) + _weighed(counts)) / device.issued,
+        "float": (_issued(counts, "float", "fma", "division") + matrices) / device.float_,
+        "half": _issued(counts, "half") / device.half,
+        "integer": _issued(counts, "integer", "long", "address", "select", "comparison") / device.integer,
+        "product": _issued(counts, "product") / device.product,
+        "conversion": _issued(counts, "conversion") / device.conversion,
+        "transcendental": _issued(counts, "transcendental") / device.transcendental,
+    }
     cycles = {
         "launch": device.launch,
-        "device memory": footprint / device.memory_bytes,
+        "device memory": traffic.footprint_sectors * SECTOR / device.memory_bytes,
         "cache": sectors * SECTOR / (device.cache_bytes * cores / device.cores),
-        "requests": (turns / device.memory_requests + shuffles / device.shuffles) / cores,
-        "issue": (counts.issued + sum((w - 1) * _issued(counts, k) for k, w in _WEIGHTS.items()) + joined)
-        / (device.issued * cores),
-        "float": (arithmetic.get("float", 0) + arithmetic.get("fma", 0) + arithmetic.get("division", 0))
-        / (device.float_ * cores),
-        "half": arithmetic.get("half", 0) / (device.half * cores),
-        "integer": (sum(arithmetic.get(kind, 0) for kind in integers)) / (device.integer * cores),
-        "product": arithmetic.get("product", 0) / (device.product * cores),
-        "conversion": arithmetic.get("conversion", 0) / (device.conversion * cores),
-        "transcendental": arithmetic.get("transcendental", 0) / (device.transcendental * cores),
+        **{name: value / cores for name, value in each.items()},
     }
     limit = max((name for name in cycles if name != "launch"), key=lambda name: cycles[name])
     return Bound(counts.kernel, cycles, limit)
 
 
-def _issued(counts: Counts, kind: str) -> int:
-    return counts.arithmetic[kind].issued if kind in counts.arithmetic else 0
+def _steps(kind: str) -> int:
+    """Of an operation that joins what lanes have; 0 for others."""
+    if kind in _JOINING:
+        return _STEPS
+    return _QUAD_STEPS if kind.removeprefix("quad_") in _JOINING else 0
 
 
-def _shuffles(kind: str) -> int:
-    """How many shuffles an operation across lanes takes."""
-    name = kind.removeprefix("quad_")
-    if name in ("sum", "product", "max", "min", "and", "or", "xor", "prefix_sum", "prefix_product"):
-        return 2 if kind != name else _STEPS
-    return 1
+def _issued(counts: Counts, *kinds: str) -> int:
+    """Instructions of some classes, each by its weight."""
+    return sum(_WEIGHTS.get(kind, 1) * a.issued for kind, a in counts.arithmetic.items() if kind in kinds)
+
+
+def _weighed(counts: Counts) -> int:
+    """Instructions beyond those that are counted."""
+    return sum((_WEIGHTS[kind] - 1) * a.issued for kind, a in counts.arithmetic.items() if kind in _WEIGHTS)
 
 
 def compare(first: Sequence[Counts], second: Sequence[Counts], device: DeviceClass = H200) -> Comparison:
