@@ -75,13 +75,29 @@ class Work(msgspec.Struct):
     forms: list[Form]
 
 
+class Profile(msgspec.Struct):
+    """What a GPU's own counters say of the last of some launches, which are given as a form's are.
+
+    `shared`: bytes of the arrays that the whole has once.
+    """
+
+    name: str
+    factor: int
+    launches: list[Launch]
+    instructions: int  # that simdgroups executed
+    bytes_read: int  # from device memory
+    registers: int
+    shared: int = 0
+
+
 class Record(msgspec.Struct):
-    """Times of one device."""
+    """Times of one device, and its counters."""
 
     device: str
     driver: str
     versions: dict[str, str]
     works: list[Work]
+    profiles: list[Profile]
 
 
 def records() -> list[Record]:
@@ -89,8 +105,8 @@ def records() -> list[Record]:
     return [msgspec.json.decode(path.read_bytes(), type=Record) for path in sorted(FOLDER.glob("*.json"))]
 
 
-def counts(form: Form) -> list[Counts]:
-    """The counts of a form's launches, for the whole size."""
+def counts(form: Form | Profile) -> list[Counts]:
+    """The counts of the launches, for the whole size."""
     made: list[list[Any]] = []
     with use("host"), counted() as found:
         for launch in form.launches:

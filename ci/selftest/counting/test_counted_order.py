@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 from counting import forms
-from counting.forms import Form, Work
+from counting.forms import Form, Profile, Work
 
 from mlx_assay.impl.executors.counting import H200, bound, compare
 from mlx_assay.impl.executors.counting.comparison import total_units
@@ -54,3 +54,18 @@ def test_what_is_named_is_so(work: Work, told: dict[str, dict[str, str]]) -> Non
         faster = [other for other in work.forms if other.microseconds < form.microseconds and apart(work, form, other)]
         mistaken = [other.name for other in faster if told[form.name][other.name] == "first"]
         assert bool(form.apart) == bool(mistaken), (form.name, mistaken)
+
+
+PROFILES = [profile for record in forms.records() for profile in record.profiles]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=[profile.name for profile in PROFILES])
+def test_counters_of_a_gpu_agree(profile: Profile) -> None:
+    found = forms.counts(profile)[-1]
+    read = sum(t.footprint for space, t in found.reads.items() if space in ("device", "constant"))
+    read -= (profile.factor - 1) * profile.shared
+    # The arrays are larger than the cache, so that what is touched is read once, and a little more.
+    assert read <= profile.bytes_read <= 1.01 * read
+    # An estimate: the compiler is another, and it moves and converts between registers.
+    assert 0.6 <= found.issued / profile.instructions <= 1.1
+    assert 0.7 <= found.registers / profile.registers <= 1.3
