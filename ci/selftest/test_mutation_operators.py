@@ -189,11 +189,12 @@ PYTHON_TEXTS: dict[str, tuple[str, list[str]]] = {
         ["y = mx.sin(x).astype(mx.float16)\n", "y = mx.tanh(x).astype(mx.bfloat16)\n"],
     ),
     "launcher-order": (
-        "k(grid=(a, b, 1), inputs=[x, y])\n",
+        "k(grid=(a, b, 1), inputs=[x, y], template=[*more, ('A', n), ('B', m)])\n",
         [
-            "k(grid=(b, a, 1), inputs=[x, y])\n",
-            "k(grid=(a, 1, b), inputs=[x, y])\n",
-            "k(grid=(a, b, 1), inputs=[y, x])\n",
+            "k(grid=(b, a, 1), inputs=[x, y], template=[*more, ('A', n), ('B', m)])\n",
+            "k(grid=(a, 1, b), inputs=[x, y], template=[*more, ('A', n), ('B', m)])\n",
+            "k(grid=(a, b, 1), inputs=[y, x], template=[*more, ('A', n), ('B', m)])\n",
+            "k(grid=(a, b, 1), inputs=[x, y], template=[*more, ('A', m), ('B', n)])\n",
         ],
     ),
     "launcher-keyword-dropped": ("y = mx.argmax(x, axis=-1)\n", ["y = mx.argmax(x)\n"]),

@@ -177,10 +177,12 @@ def _calls(module: Module) -> Iterator[Edit]:
 
 
 def _launches(module: Module) -> Iterator[Edit]:
-    """Extents of a grid that change places, arrays that do, and the last of either that is left out."""
+    """Extents of a grid that change places, arrays that do, and values of a template's names, which go by these."""
     for node in module.nodes:
         if isinstance(node, ast.keyword) and node.arg in LAUNCHES and isinstance(node.value, ast.List | ast.Tuple):
             parts = node.value.elts
+            if node.arg == "template":
+                parts = [part.elts[1] for part in parts if isinstance(part, ast.Tuple) and len(part.elts) == 2]
             for one, other in itertools.pairwise(parts):
                 start, end = module.span(one)[0], module.span(other)[1]
                 middle = module.text[module.span(one)[1] : module.span(other)[0]]
