@@ -1,5 +1,6 @@
 """What of the cuda executor needs no GPU: PTX of every built-in kernel's text, and an error where there is no GPU."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from checker.corpus import Row, rows
 from mlx_assay import impl
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import diagnosis, fidelity, host
-from mlx_assay.impl.executors.cuda import compilation
+from mlx_assay.impl.executors.cuda import compilation, sums
 from mlx_assay.impl.executors.signature import Definition, InputKind, Text, generate
 from mlx_assay.impl.executors.translation import translate
 from mlx_assay.impl.kernels import normalized_argmax, token_bitmask
+from mlx_assay.impl.kernels.text import metal_text
 
 NO_GPU = pytest.mark.skipif(mx.cuda.is_available(), reason="NOT RUN: this machine has an NVIDIA GPU")
 BODY = """
@@ -138,6 +140,64 @@ def test_magnitudes_of_shorts_are_not_left_to_ptxas() -> None:
     ptx = program("y[0] = float(bfloat(x[0]));", "short").ptx.decode()
     assert "abs.s16" not in ptx
     assert "max.s16" in ptx
+
+
+SUM = """\
+\tshr.u32 \t%r2, %r1, 8;
+\tand.b32 \t%r3, %r2, 16711935;
+\tand.b32 \t%r4, %r1, 16711935;
+\tadd.s32 \t%r5, %r3, %r4;
+\tshr.u32 \t%r6, %r5, 16;
+\tand.b32 \t%r7, %r5, 511;
+\tadd.s32 \t%r8, %r6, %r7;
+"""
+JOINED = "\tor.b32 \t%r9, %r8, 1258291200;\n"
+TURNED = SUM.replace("%r2, %r1, 8;\n\tand.b32 \t%r3, %r2", "%r2, %r1, 8;\n\tand.b32 \t%r4, %r2").replace(
+    "%r4, %r1", "%r3, %r1"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        (SUM, "\tdp4a.u32.u32 \t%r8, %r1, 16843009, 0;\n"),
+        (SUM + JOINED, "\tdp4a.u32.u32 \t%r9, %r1, 16843009, 1258291200;\n"),
+        (SUM + JOINED.replace("1258291200", "512"), "%r1, 16843009, 0;\n\tor.b32 \t%r9, %r8, 512;\n"),
+        (TURNED, "\tdp4a.u32.u32 \t%r8, %r1, 16843009, 0;\n"),
+        (SUM.replace("511", "65535"), "\tdp4a.u32.u32 \t%r8, %r1, 16843009, 0;\n"),
+    ],
+)
+def test_a_sum_of_four_bytes_becomes_the_gpus_own(text: str, made: str) -> None:
+    assert sums.summed(text).endswith(made)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%r1, 8;", "%r1, 16;"),
+        ("%r2, 16711935", "%r2, 16711680"),
+        ("%r1, 16711935", "%r0, 16711935"),
+        ("%r5, %r3, %r4", "%r5, %r3, %r3"),
+        ("%r5, 16;", "%r5, 8;"),
+        ("%r5, 511", "%r5, 255"),
+        ("%r5, 511", "%r4, 511"),
+        ("%r8, %r6, %r7", "%r8, %r6, %r6"),
+        ("%r8, %r6, %r7", "%r8, %r5, %r7"),
+    ],
+)
+def test_what_is_no_sum_of_four_bytes_stays(old: str, new: str) -> None:
+    assert SUM.count(old) == 1
+    assert sums.summed(SUM.replace(old, new)) == SUM.replace(old, new)
+
+
+def test_the_trellis_code_is_a_sum_of_four_bytes() -> None:
+    header = metal_text("trellis/codebook")
+    definition = Definition("probe", ("x",), ("y",), "y[0] = trellis_bits(trellis_sum(uint(x[0])));", header)
+    text = generate(definition, (InputKind("float", False, False),), ("float",))
+    ptx = compilation.build(
+        text.name, translate(text, compilation.entry), "sm_90", 128, fidelity.current()
+    ).ptx.decode()
+    assert re.search(r"dp4a\.u32\.u32 \t%r\d+, %r\d+, 16843009, 1258291200;", ptx)
 
 
 def test_programs_of_one_kernel_have_entries_of_their_own() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mlx_assay.impl.executors import division, objects
 from mlx_assay.impl.executors.cache import kept
-from mlx_assay.impl.executors.cuda import alignment
+from mlx_assay.impl.executors.cuda import alignment, sums
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.signature import Parameter, Text
@@ -144,7 +144,7 @@ def lowered(ir: str, threads: int, name: str) -> tuple[str, int]:
     )
     text = re.sub(
         rf"^(define ptx_kernel void @{name}\([^\n]*?\)[^\n{{]*?)(?= (?:#\d+|\{{))",
-        rf'\1 "nvvm.maxntid"="{threads}"',
+        rf'\1 "nvvm.maxntid"="{threads}" "nvvm.minctasm"="1"',
         text,
         flags=re.M,
     )
@@ -170,7 +170,7 @@ def _flags(capability: str, fidelity: Fidelity, defines: tuple[str, ...]) -> tup
 
 
 def _key(*parts: str) -> str:
-    own = hashlib.sha256(b"".join(Path(str(each.__file__)).read_bytes() for each in (division, alignment)))
+    own = hashlib.sha256(b"".join(Path(str(each.__file__)).read_bytes() for each in (division, alignment, sums)))
     own.update(Path(__file__).read_bytes())
     return objects.digest_key("cuda", own.hexdigest(), *parts)
 
@@ -213,7 +213,7 @@ def build(
             )
         )
         head = json.dumps({"entry": entry, "threadgroup_bytes": size})
-        output.write_text(f"{head}\n{_ABS16.sub(_absolute, ptx.read_text())}")
+        output.write_text(f"{head}\n{sums.summed(_ABS16.sub(_absolute, ptx.read_text()))}")
 
     return kept(key, make, _read)
 

@@ -7,6 +7,9 @@
 
 namespace assay {
 
+// The most threadgroups that a launch has along y or z.
+constexpr __constant uint kMostGroups = 65535;
+
 METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
   const uint grid[3] = {x, y, z};
   uint block[3] = {uint(__nvvm_read_ptx_sreg_ctaid_x()), uint(__nvvm_read_ptx_sreg_ctaid_y()),
@@ -15,9 +18,10 @@ METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
                         uint(__nvvm_read_ptx_sreg_ntid_z())};
   const uint at[3] = {uint(__nvvm_read_ptx_sreg_tid_x()), uint(__nvvm_read_ptx_sreg_tid_y()),
                       uint(__nvvm_read_ptx_sreg_tid_z())};
-  uint groups[3];
-  for (int i = 0; i < 3; i++) groups[i] = grid[i] / size[i] + (grid[i] % size[i] != 0);
-  if (uint(__nvvm_read_ptx_sreg_nctaid_x()) != groups[0]) {
+  uint groups[3] = {uint(__nvvm_read_ptx_sreg_nctaid_x()), uint(__nvvm_read_ptx_sreg_nctaid_y()),
+                    uint(__nvvm_read_ptx_sreg_nctaid_z())};
+  if (grid[1] > kMostGroups * size[1] || grid[2] > kMostGroups * size[2]) {
+    for (int i = 0; i < 3; i++) groups[i] = grid[i] / size[i] + (grid[i] % size[i] != 0);
     const uint number = block[0];
     block[0] = number % groups[0];
     block[1] = number / groups[0] % groups[1];
@@ -55,14 +59,15 @@ METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
   return true;
 }
 
-// Threadgroup memory holds the pattern in every word before the kernel begins.
+// Threadgroup memory, whole rows of four words, holds the pattern in every word before the kernel begins.
 METAL_FUNC void poison(__local uint* words, uint count, uint pattern) {
   const uint threads = uint(__nvvm_read_ptx_sreg_ntid_x() * __nvvm_read_ptx_sreg_ntid_y() * __nvvm_read_ptx_sreg_ntid_z());
   const uint number = uint(__nvvm_read_ptx_sreg_tid_x()) +
                       uint(__nvvm_read_ptx_sreg_ntid_x()) *
                           (uint(__nvvm_read_ptx_sreg_tid_y()) +
                            uint(__nvvm_read_ptx_sreg_ntid_y()) * uint(__nvvm_read_ptx_sreg_tid_z()));
-  for (uint i = number; i < count; i += threads) words[i] = pattern;
+  __local uint4* fours = (__local uint4*)words;
+  for (uint i = number; i < count / 4; i += threads) fours[i] = uint4(pattern);
   __nvvm_bar_sync(0);
 }
 
