@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import mlx.core as mx
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.executors import choice, fidelity
 
 Graph = Callable[..., mx.array]
 
@@ -20,13 +21,17 @@ def native(*arrays: mx.array) -> bool:
 
 
 def run(graph: Graph, *arrays: mx.array) -> mx.array:
-    """Runs a graph of kernels; where the executor is part of MLX's graphs, compiled once for each shape."""
-    if executors.current() == "host":
+    """Runs a graph of kernels; where the executor is part of MLX's graphs, compiled once for each shape.
+
+    A guarded launch is waited for, which none within a compiled graph is.
+    """
+    if executors.current() == "host" or choice.is_guarded():
         return graph(*arrays)
-    return _compiled(graph)(*arrays)
+    return _compiled(graph, choice.current_poison(), fidelity.current(), frozenset(fidelity.asked()))(*arrays)
 
 
-@cache
-def _compiled(graph: Graph) -> Graph:
+@lru_cache(maxsize=512)
+def _compiled(graph: Graph, *held: object) -> Graph:
+    """The graph as MLX compiles it, one for all that a kernel is made of besides its arguments."""
     compiled: Graph = mx.compile(graph)
     return compiled

@@ -15,17 +15,20 @@ const uint start = min(split * rows_a_split, rows);
 const uint end = min(start + rows_a_split, rows);
 
 float sums[POSITIONS];
+#pragma clang loop unroll(full)
 for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
+#pragma clang loop unroll_count(AHEAD)
 for (uint row = start; row < end; ++row) {
-  const device uint* words = codes + trellis_block(INTERLEAVED, row, block, rows, blocks, WORDS);
-  const ulong bits = (ulong(words[next]) << 32) | words[word];
+  const ulong first = trellis_block(INTERLEAVED, row, block, rows, blocks, WORDS);
+  const ulong bits = trellis_bits_of(codes, first, word, next, shift);
   const float scale = float(scales[row]);
   const float x_row = float(x[row]);
 #pragma clang loop unroll(full)
   for (uint i = 0; i < POSITIONS; ++i) {
-    const uint state = uint(bits >> (shift + i * K)) & ((1u << L) - 1u);
-    sums[i] = metal::fma(trellis_unrefined(trellis_sum(state)) * scale, x_row, sums[i]);
+    const uint state = uint(bits >> (i * K)) & ((1u << L) - 1u);
+    sums[i] = metal::fma(trellis_bits(trellis_sum(state)) * scale, x_row, sums[i]);
   }
 }
 const ulong top = ulong(split) * (blocks * BLOCK) + (block + 1) * BLOCK - 1 - lane * POSITIONS;
+#pragma clang loop unroll(full)
 for (uint i = 0; i < POSITIONS; ++i) partial[top - i] = sums[i];

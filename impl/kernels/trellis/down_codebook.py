@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import mlx.core as mx
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.kernels.graph import Graph, run
 from mlx_assay.impl.kernels.text import metal_text
 from mlx_assay.impl.kernels.trellis.fold import column_sum
 from mlx_assay.impl.kernels.trellis.geometry import Geometry
 from mlx_assay.impl.kernels.trellis.launch import (
     BLOCK,
     CODEBOOK_DOWN_THREADS,
+    CODEBOOK_LOOKED_UP,
     CODEBOOK_POSITIONS,
     CODEBOOK_ROWS_AHEAD,
     CODEBOOK_STATES,
@@ -119,30 +121,45 @@ def _row(
     check_codes(operation, codes, geometry)
     check_scales(operation, scales, geometry)
     dtype = output_type(operation, x, output_dtype)
-    groups = math.ceil(geometry.cols / (SIMD_WIDTH * CODEBOOK_POSITIONS))
-    pairs = math.ceil(groups * SPLITS_A_THREADGROUP / (CODEBOOK_DOWN_THREADS // SIMD_WIDTH))
+    return run(_graph(geometry, dtype, window, factored), x, codes, scales)
+
+
+@lru_cache(maxsize=512)
+def _graph(geometry: Geometry, dtype: mx.Dtype, window: str, factored: bool) -> Graph:
+    """From x, codes and scales to the row."""
+    return lambda x, codes, scales: column_sum(_partials(x, codes, scales, geometry, window, factored), dtype, factored)
+
+
+def _partials(
+    x: mx.array, codes: mx.array, scales: mx.array, geometry: Geometry, window: str, factored: bool
+) -> mx.array:
+    """float32 [32, cols]: sums of splits, the first stage of the column sum done."""
+    threads = CODEBOOK_DOWN_THREADS[executors.current()]
+    blocks = threads // (SIMD_WIDTH * SPLITS_A_THREADGROUP)
     (partial,) = _kernel()(
         inputs=[x, codes, scales],
         template=[
             ("K", geometry.k),
             ("L", geometry.L),
             ("POSITIONS", CODEBOOK_POSITIONS),
+            ("LOOKED_UP", CODEBOOK_LOOKED_UP),
             ("AHEAD", CODEBOOK_ROWS_AHEAD),
             ("BLOCK", BLOCK),
             ("SPLITS", SPLITS),
             ("SUM_ROWS", SUM_ROWS),
-            ("THREADS", CODEBOOK_DOWN_THREADS),
+            ("THREADS", threads),
             ("STATES", CODEBOOK_STATES),
+            ("ROW_WORDS", geometry.code_shape[-1] if executors.current() == "cuda" else 0),
             ("INTERLEAVED", geometry.block_interleave is not None),
             ("FACTORED", factored),
             ("BYTE_OFFSET", window == "byte-offset"),
         ],
-        grid=(CODEBOOK_DOWN_THREADS, SUM_ROWS * pairs, 1),
-        threadgroup=(CODEBOOK_DOWN_THREADS, 1, 1),
+        grid=(threads, SUM_ROWS * math.ceil(geometry.blocks / blocks), 1),
+        threadgroup=(threads, 1, 1),
         output_shapes=[(SUM_ROWS, geometry.cols)],
         output_dtypes=[mx.float32],
     )
-    return column_sum(partial, dtype, factored)
+    return partial
 
 
 @cache

@@ -9,7 +9,7 @@ import mlx.core as mx
 
 from mlx_assay.impl import executors
 from mlx_assay.impl.kernels.text import metal_text
-from mlx_assay.impl.kernels.trellis.launch import FOLD_COLUMNS, FOLD_THREADS, SIMD_WIDTH, SPLITS, SUM_ROWS
+from mlx_assay.impl.kernels.trellis.launch import FOLD_THREADS, SIMD_WIDTH, SPLITS, SUM_ROWS
 
 
 def column_sum(partial: mx.array, output_dtype: mx.Dtype = mx.float32, factored: bool = False) -> mx.array:
@@ -30,17 +30,15 @@ def column_sum(partial: mx.array, output_dtype: mx.Dtype = mx.float32, factored:
             f"but got {partial.dtype} of shape {tuple(partial.shape)}"
         )
     rows, columns = partial.shape
-    per_threadgroup = FOLD_THREADS // SIMD_WIDTH * FOLD_COLUMNS
     (out,) = _kernel()(
         inputs=[partial],
         template=[
             ("T", output_dtype),
             ("ROWS", rows),
             ("THREADS", FOLD_THREADS),
-            ("COLUMNS", FOLD_COLUMNS),
             ("FACTORED", factored),
         ],
-        grid=(math.ceil(columns / per_threadgroup) * FOLD_THREADS, 1, 1),
+        grid=(math.ceil(columns * SIMD_WIDTH / FOLD_THREADS) * FOLD_THREADS, 1, 1),
         threadgroup=(FOLD_THREADS, 1, 1),
         output_shapes=[(1, columns)],
         output_dtypes=[output_dtype],

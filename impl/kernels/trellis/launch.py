@@ -14,17 +14,24 @@ SUM_ROWS = SPLITS // SPLITS_A_THREADGROUP
 BLOCK = 256
 """T of every row kernel, in weights."""
 
+ROWS_AHEAD = 4
+"""Stored rows whose words a lane of a scatter kernel may load before it uses any."""
+
 CODEBOOK_STATES = 4096
 """Entries of a codebook in threadgroup memory, 16 KiB: L is 12 at most."""
 
-CODEBOOK_DOWN_THREADS = 256
-"""Eight simdgroups: four splits of two column groups, whose partials fill the codebook's memory exactly."""
+CODEBOOK_DOWN_THREADS = {"metal": 512, "cuda": 128, "host": 512}
+"""Four simdgroups a block, one for each of four splits. The blocks of a threadgroup share the work of its codebook; an
+H200 is the faster the more evenly blocks are dealt out to its 132 processors (docs/speed.md)."""
 
-CODEBOOK_POSITIONS = 16
-"""Consecutive positions that a lane of the codebook kernels owns: two blocks a simdgroup."""
+CODEBOOK_POSITIONS = 8
+"""Consecutive positions that a lane of the codebook kernels owns: one block a simdgroup."""
 
-CODEBOOK_ROWS_AHEAD = 2
-"""Input rows whose words a lane loads before it uses any."""
+CODEBOOK_LOOKED_UP = 4
+"""Of these, those whose codes come from the codebook."""
+
+CODEBOOK_ROWS_AHEAD = 8
+"""Stored rows whose words a lane of the codebook kernels may load before it uses any."""
 
 SCATTER_THREADS = 128
 SCATTER_SIMDGROUPS = SCATTER_THREADS // SIMD_WIDTH
@@ -33,8 +40,7 @@ BALANCED_POSITIONS = 8
 """Consecutive positions that a lane of the balanced scatter kernel owns: one block a simdgroup."""
 
 FOLD_THREADS = 256
-FOLD_COLUMNS = 4
-"""Columns that a simdgroup of the fold sums, as in MLX's col_reduce_looped at 32 x 32."""
+"""A simdgroup a column."""
 
 DECODE_THREADS = 256
 DECODE_ROWS = 16

@@ -21,21 +21,33 @@ const uint position = (32 * word + K - 1) / K;
 const uint shift = position * K - 32 * word;
 
 float sums[POSITIONS];
-for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
-for (uint row = start; row < end; ++row) {
-  uint low = 0;
-  if (active) low = codes[trellis_block(INTERLEAVED, row, block, rows, blocks, WORDS) + word];
-  const ulong bits = (ulong(simd_shuffle(low, ushort(next % 32))) << 32) | low;
-  const float scale = float(scales[row]);
-  const float x_row = float(x[row]);
 #pragma clang loop unroll(full)
-  for (uint i = 0; i < POSITIONS; ++i) {
-    const uint state = uint(bits >> (shift + i * K)) & ((1u << L) - 1u);
-    sums[i] = metal::fma(trellis_unrefined(trellis_sum(state)) * scale, x_row, sums[i]);
+for (uint i = 0; i < POSITIONS; ++i) sums[i] = 0.0f;
+for (uint first = start; first < end; first += AHEAD) {
+  uint low[AHEAD];
+#pragma clang loop unroll(full)
+  for (uint u = 0; u < AHEAD; ++u) {
+    low[u] = 0;
+    if (active && first + u < end) {
+      low[u] = codes[trellis_block(INTERLEAVED, first + u, block, rows, blocks, WORDS) + word];
+    }
+  }
+#pragma clang loop unroll(full)
+  for (uint u = 0; u < AHEAD; ++u) {
+    if (first + u >= end) break;
+    const ulong bits = ((ulong(simd_shuffle(low[u], ushort(next % 32))) << 32) | low[u]) >> shift;
+    const float scale = float(scales[first + u]);
+    const float x_row = float(x[first + u]);
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < POSITIONS; ++i) {
+      const uint state = uint(bits >> (i * K)) & ((1u << L) - 1u);
+      sums[i] = metal::fma(trellis_bits(trellis_sum(state)) * scale, x_row, sums[i]);
+    }
   }
 }
 if (active) {
   const ulong top = ulong(split) * (blocks * BLOCK) + (block + 1) * BLOCK - 1 - position;
+#pragma clang loop unroll(full)
   for (uint i = 0; i < POSITIONS; ++i) {
     if (shift + i * K < 32) partial[top - i] = sums[i];
   }

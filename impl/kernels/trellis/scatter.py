@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import mlx.core as mx
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.kernels.graph import Graph, run
 from mlx_assay.impl.kernels.text import metal_text
 from mlx_assay.impl.kernels.trellis.fold import column_sum
 from mlx_assay.impl.kernels.trellis.geometry import Geometry
 from mlx_assay.impl.kernels.trellis.launch import (
     BALANCED_POSITIONS,
     BLOCK,
+    ROWS_AHEAD,
     SCATTER_SIMDGROUPS,
     SCATTER_THREADS,
     SIMD_WIDTH,
@@ -57,6 +59,17 @@ def scatter_row(
     check_scales("scatter_row", scales, geometry)
     dtype = output_type("scatter_row", x, output_dtype)
     balanced = geometry.k == 3 if kernel is None else kernel == "balanced"
+    return run(_graph(geometry, dtype, balanced), x, codes, scales)
+
+
+@lru_cache(maxsize=512)
+def _graph(geometry: Geometry, dtype: mx.Dtype, balanced: bool) -> Graph:
+    """From x, codes and scales to the row."""
+    return lambda x, codes, scales: column_sum(_partials(x, codes, scales, geometry, balanced), dtype)
+
+
+def _partials(x: mx.array, codes: mx.array, scales: mx.array, geometry: Geometry, balanced: bool) -> mx.array:
+    """float32 [128, cols]: sums of splits."""
     blocks_a_simdgroup = 1 if balanced else SIMD_WIDTH // geometry.words_per_block
     groups = math.ceil(geometry.blocks / blocks_a_simdgroup)
     (partial,) = _kernel("balanced" if balanced else "scatter")(
@@ -65,6 +78,7 @@ def scatter_row(
             ("K", geometry.k),
             ("L", geometry.L),
             *([("POSITIONS", BALANCED_POSITIONS)] if balanced else []),
+            ("AHEAD", ROWS_AHEAD),
             ("BLOCK", BLOCK),
             ("SPLITS", SPLITS),
             ("THREADS", SCATTER_THREADS),
@@ -75,7 +89,7 @@ def scatter_row(
         output_shapes=[(SPLITS, geometry.cols)],
         output_dtypes=[mx.float32],
     )
-    return column_sum(partial, dtype)
+    return partial
 
 
 @cache

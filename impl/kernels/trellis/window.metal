@@ -9,13 +9,10 @@ inline uint trellis_state(Words words, uint words_per_block, uint t, uint length
   return window & ((1u << l) - 1u);
 }
 
-// WIDTH bits from bit `at` on of a thread's own words; where the loop around is unrolled, every shift is a constant.
-template <uint WIDTH>
-inline uint trellis_field(thread const uint* words, uint at) {
-  const uint word = at >> 5, shift = at & 31u;
-  uint field = words[word] >> shift;
-  if (shift + WIDTH > 32u) field |= words[word + 1u] << (32u - shift);
-  return field & ((1u << WIDTH) - 1u);
+// From a lane's first bit on, which is bit `shift` of a row's word: all windows that begin in 32 bits, or in 33 less the
+// shift where it is a multiple of K.
+inline ulong trellis_bits_of(const device uint* codes, ulong row, uint word, uint next, uint shift) {
+  return ((ulong(codes[row + next]) << 32) | codes[row + word]) >> shift;
 }
 
 // The first word of a block of a row. Interleaved, two blocks stand side by side: [blocks / 2, rows, 2 * words].
