@@ -2,7 +2,7 @@
 
 Of the cases that kinds list for it, the least that keep every kill of these campaigns and every purpose stay; others
 are written into fixtures/later.json, and run in the full tier alone. Campaigns on all that is listed are wanted
-(`mlx-assay mutate --thorough`, after emptying that file), and a report of `mlx-assay run` for what each case takes.
+(`mlx-assay mutate --listed --thorough`), and a report of `mlx-assay run` for what each case takes.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from collections import Counter
 from pathlib import Path
 
 from mlx_assay.conformance.mutation import report, tier
-from mlx_assay.conformance.splitting import OTHERWISE, durations, shipped
+from mlx_assay.conformance.splitting import durations, expected
 from mlx_assay.fixtures.kind import LATER
 
 
 def main() -> int:
-    """Writes the file; 1 where a report is not complete."""
+    """Writes the file; 1 where a mutant is in no report."""
     parser = argparse.ArgumentParser(prog="python ci/quick_tier.py", description=__doc__)
     parser.add_argument("reports", metavar="MUTANTS.json", nargs="+", help="reports of campaigns")
     parser.add_argument("--durations", metavar="RUN.json", help="report of a run (default: what kinds take by average)")
+    parser.add_argument("--partial", action="store_true", help="though some mutants are in no report")
     parser.add_argument("--dry", action="store_true", help="tell, and write nothing")
     parser.add_argument("--why", action="store_true", help="tell of each case that stays what it alone is there for")
     arguments = parser.parse_args()
     campaigns = [report.decode(Path(file).read_bytes()) for file in arguments.reports]
-    if not all(campaign.complete for campaign in campaigns):
-        print("Expected whole campaigns but one was not run to its end", file=sys.stderr)
+    if (unruled := tier.unruled(campaigns)) and not arguments.partial:
+        print(f"Expected reports on every mutant but {len(unruled)} are in none, such as {unruled[0]}", file=sys.stderr)
         return 1
     recorded = durations(arguments.durations) if arguments.durations else {}
     cases = tier.listed()
 
     def cost(name: str) -> int:
-        case = cases[name]
-        return recorded.get(name) or shipped().get(f"{case.operation}/{case.kind}", OTHERWISE)
+        return recorded.get(name) or expected(cases[name])
 
     wanted = tier.asked(tier.kills(campaigns), cases)
     kept = tier.smallest(wanted, cost)

@@ -24,11 +24,23 @@ class Crew:
 
     def __init__(self) -> None:
         self._gateways: list[Any] = []
+        self._expected = 0
+
+    def expect(self, count: int) -> None:
+        """So many workers are about to start: until the last of them joins, this process holds Ctrl-C back.
+
+        They inherit that until pytest stands in them, and are not struck while they import what it needs: Python has
+        no word for that but a traceback.
+        """
+        self._expected = count
+        _held(True)
 
     def join(self, node: Any, distribution: str) -> None:
         """Takes a worker in, and tells it how cases are spread, which xdist keeps from it."""
         node.workerinput[DISTRIBUTION] = distribution
         self._gateways.append(node.gateway)
+        if len(self._gateways) == self._expected:
+            hear()
 
     def interrupt(self) -> None:
         """Interrupts the workers of this machine."""
@@ -37,6 +49,16 @@ class Crew:
             if process is not None and process.poll() is None:
                 with suppress(OSError):
                     process.send_signal(signal.SIGINT)
+
+
+def hear() -> None:
+    """Lets Ctrl-C through again; one that was held back comes now."""
+    _held(False)
+
+
+def _held(back: bool) -> None:
+    if hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread():
+        signal.pthread_sigmask(signal.SIG_BLOCK if back else signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def drain(session: Any) -> None:

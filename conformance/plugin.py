@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from mlx_assay.conformance import stopwatch
-from mlx_assay.conformance.crew import Crew, drain, enlist
+from mlx_assay.conformance.crew import Crew, drain, enlist, hear
 from mlx_assay.conformance.nodes import FOLDER, case_id, is_case, leads_here
 from mlx_assay.conformance.options import FLAGS, KEYS, Options, distribution, flag, output
 from mlx_assay.conformance.quotation import passage
@@ -72,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{check}: run the kernels of a test with host_metal under the checker")
     stopwatch.ensure(flag(config, "stages"))
     if hasattr(config, "workerinput"):
+        hear()
         return
     if _asked(config):
         try:
@@ -215,6 +216,7 @@ class Controller:
         self.screen = config.stash.get(SCREEN, None)
         self._session: Session | None = None
         self._crew = Crew()
+        self._collected = False
 
     @property
     def session(self) -> Session:
@@ -232,8 +234,18 @@ class Controller:
 
         return header(Options.of(self.config))
 
+    def pytest_collection_modifyitems(self) -> None:
+        self._collected = True
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._declare(item.nodeid for item in session.items)
+        """Declares what was collected; pytest calls this, too, where Ctrl-C left some of it."""
+        if self._collected:
+            self._declare(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[object]) -> None:
+        if _asked(self.config):
+            self._crew.expect(len(specs))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -278,6 +290,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        hear()
         if self._session is None:
             return
         report = self._session.finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from mlx_assay.conformance.options import Options, shard
 from mlx_assay.conformance.reporting.report import Shard
 from mlx_assay.conformance.selection import Selection
 from mlx_assay.fixtures.case import Case
+from mlx_assay.fixtures.kind import all_cases
 
 SHIPPED = Path(__file__).with_name("durations.json")
 OTHERWISE = 20_000
@@ -39,17 +40,22 @@ def part(selection: Selection, options: Options) -> Selection:
     if count > len(selection.cases):
         raise ValueError(f"Expected at most {len(selection.cases)} shards, one a case, but got {count}")
     recorded = durations(options.durations) if options.durations is not None else {}
-    shares = split(selection.cases, count, recorded)
+    shares = split(selection.cases, count, recorded, early(options.seed))
     made = Shard(index=index, count=count, whole=whole(case.id for case in selection.cases))
     return replace(selection, cases=shares[index - 1], shard=made)
 
 
-def split(cases: Sequence[Case], count: int, recorded: Mapping[str, int] | None = None) -> list[tuple[Case, ...]]:
+def split(
+    cases: Sequence[Case], count: int, recorded: Mapping[str, int] | None = None, now: Collection[Case] | None = None
+) -> list[tuple[Case, ...]]:
     """Shares of cases, each in the order of the whole; the longest case first goes to whom has least to do.
 
-    `recorded` are microseconds by case id. Integers alone are added and compared, so that every machine agrees.
+    `recorded` are microseconds by case id, `now` the cases of the quick tier, all without. Integers alone are added
+    and compared, so that every machine agrees.
     """
-    costs = [(_cost(case, recorded or {}), case.id, place) for place, case in enumerate(cases)]
+    costs = [
+        (_cost(case, recorded or {}, now is None or case in now), case.id, place) for place, case in enumerate(cases)
+    ]
     loads = [(0, number) for number in range(count)]
     places: list[list[int]] = [[] for _ in range(count)]
     for cost, _, place in sorted(costs, key=lambda item: (-item[0], item[1])):
@@ -59,19 +65,37 @@ def split(cases: Sequence[Case], count: int, recorded: Mapping[str, int] | None 
     return [tuple(cases[place] for place in sorted(chosen)) for chosen in places]
 
 
-def _cost(case: Case, recorded: Mapping[str, int]) -> int:
+def _cost(case: Case, recorded: Mapping[str, int], quick: bool) -> int:
     """Microseconds, at least one: no shard is left without a case."""
-    return max(1, recorded.get(case.id) or shipped().get(f"{case.operation}/{case.kind}", OTHERWISE))
+    return max(1, recorded.get(case.id) or expected(case, quick))
+
+
+def expected(case: Case, quick: bool = True) -> int:
+    """Microseconds that a case takes by what is shipped: the mean of its kind in its tier, or else in the other."""
+    kind = f"{case.operation}/{case.kind}"
+    first, other = ("quick", "full") if quick else ("full", "quick")
+    return table(first).get(kind) or table(other).get(kind, OTHERWISE)
+
+
+def early(seed: int) -> frozenset[Case]:
+    """The quick tier's cases of a seed."""
+    return frozenset(all_cases("quick", seed))
+
+
+def table(tier: str) -> Mapping[str, int]:
+    """Of one tier what `shipped` has."""
+    return shipped().get(tier, {})
 
 
 @cache
-def shipped() -> Mapping[str, int]:
-    """Microseconds that a case of an operation's kind took on average, as ci/record_durations.py recorded them.
+def shipped() -> Mapping[str, Mapping[str, int]]:
+    """By tier the microseconds that a case of an operation's kind took on average: in the quick tier, and in the full
+    one of those that it alone has. ci/record_durations.py recorded them.
 
     Damaged, a ValueError, where the file cannot be read.
     """
     try:
-        return msgspec.json.decode(SHIPPED.read_bytes(), type=dict[str, int])
+        return msgspec.json.decode(SHIPPED.read_bytes(), type=dict[str, dict[str, int]])
     except (OSError, ValueError) as error:
         raise Damaged(f"{SHIPPED.name}: {error}") from error
 

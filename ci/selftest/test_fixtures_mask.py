@@ -34,7 +34,7 @@ by_judged_kind = pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: kind.n
 
 
 def quick(kind: Kind) -> Iterator[tuple[Case, list[Subcase]]]:
-    for case in kind.cases("quick"):
+    for case in kind.listed():
         yield case, kind.subcases(case)
 
 
@@ -184,7 +184,7 @@ def test_every_encoding_is_allowed_once_and_rejected_once(dtype: str) -> None:
 
 def test_single_bits_cover_the_first_three_words() -> None:
     kind = next(kind for kind in KINDS if kind.name == "bit/only-allowed")
-    cases = [case for case in kind.cases("quick") if case.dtype == "float32" and dict(case.parameters)["vocab"] == 96]
+    cases = [case for case in kind.listed() if case.dtype == "float32" and dict(case.parameters)["vocab"] == 96]
     survivors = [np.flatnonzero(np.isfinite(masked(subcase))) for case in cases for subcase in kind.subcases(case)]
     assert [list(ids) for ids in survivors] == [[i] for i in range(96)]
 

@@ -35,7 +35,7 @@ def named(operation: str, name: str) -> Kind:
 
 
 def quick(kind: Kind) -> Iterator[tuple[Case, list[Subcase]]]:
-    for case in kind.cases("quick"):
+    for case in kind.listed():
         yield case, kind.subcases(case)
 
 

@@ -108,7 +108,11 @@ def test_the_tool_tells_and_writes(tmp_path: Path) -> None:
     before = LATER.read_bytes()
     file = tmp_path / "mutants.json"
     file.write_bytes(encode(campaign([case.id for case in kinds()[FOLD, "sum/pairs"].listed()])))
-    done = subprocess.run([sys.executable, SCRIPT, file, "--dry"], capture_output=True, text=True, check=True)
+    command = [sys.executable, str(SCRIPT), str(file), "--dry"]
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Expected reports on every mutant but" in refused.stderr
+    done = subprocess.run([*command, "--partial"], capture_output=True, text=True, check=True)
     assert f"of {len(tier.listed())} cases" in done.stdout
     assert "1 times a mutant that no other case" in done.stdout
     assert LATER.read_bytes() == before

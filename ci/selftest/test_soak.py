@@ -13,18 +13,25 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from striking import STAGE, STALE, Strike, faults, strikes, struck
 
 from mlx_assay.conformance import session as sessions
+from mlx_assay.conformance.crew import Crew, hear
+from mlx_assay.conformance.nodes import FOLDER
 from mlx_assay.conformance.options import Options
+from mlx_assay.conformance.plugin import Controller
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE, EXIT_USAGE
 
 STRIKES = [
     Strike(signal.SIGTERM, "command", 2, 0, 1.0),
+    Strike(signal.SIGINT, "group", 2, 0, 0.6),
+    Strike(signal.SIGHUP, "command", 2, 0),
     Strike(signal.SIGINT, "group", 2, 150),
     Strike(signal.SIGKILL, "command", 0, 300),
     Strike(signal.SIGKILL, "worker", 2, 200),
@@ -39,6 +46,39 @@ def test_a_struck_run_leaves_a_valid_report(tmp_path: Path, strike: Strike) -> N
     left = struck(tmp_path, strike)
     assert faults(strike, left) == [], left.output
     assert len(left.judged) >= strike.cases
+
+
+def test_a_collection_that_is_broken_off_declares_nothing() -> None:
+    """pytest tells of what it has collected even where Ctrl-C left some of it."""
+    declared: list[str] = []
+    asked = SimpleNamespace(stash=pytest.Stash(), getoption=lambda name: None)
+    controller = Controller(cast(Any, asked))
+    controller._session = cast(Any, SimpleNamespace(declare=declared.extend, declared=0))
+    items = cast(
+        Any, SimpleNamespace(items=[SimpleNamespace(nodeid=f"{FOLDER}/test_cases.py::test_mlx_assay[{CASE}]")])
+    )
+    controller.pytest_collection_finish(items)
+    assert declared == []
+    controller.pytest_collection_modifyitems()
+    controller.pytest_collection_finish(items)
+    assert declared == [CASE]
+
+
+def test_ctrl_c_waits_until_every_worker_stands() -> None:
+    held = lambda: signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())  # noqa: E731
+    node = cast(Any, SimpleNamespace(workerinput={}, gateway=None))
+    crew = Crew()
+    crew.expect(2)
+    try:
+        assert held()
+        crew.join(node, "load")
+        assert held()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            crew.join(node, "load")
+        assert not held()
+    finally:
+        hear()
 
 
 def test_strikes_are_of_every_form_and_the_same_for_a_seed() -> None:

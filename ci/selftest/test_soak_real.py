@@ -112,11 +112,12 @@ REAL = "apply_token_bitmask/bfloat16/real/*"
 DAMAGED = [
     ("fixtures/found_data/apply_token_bitmask-4c8ae7e733fe.safetensors", (), "A file of this suite is damaged"),
     ("conformance/durations.json", ("--shard", "1/2"), "A file of this suite is damaged"),
+    ("fixtures/later.json", (), "A file of this suite is damaged"),
     ("fixtures/data/grammar.safetensors", (), "data/grammar.safetensors is damaged"),
 ]
 
 
-@pytest.mark.parametrize(("file", "words", "told"), DAMAGED, ids=["found", "durations", "recorded"])
+@pytest.mark.parametrize(("file", "words", "told"), DAMAGED, ids=["found", "durations", "later", "recorded"])
 def test_a_truncated_file_of_the_suite_judges_nothing(
     tmp_path: Path, file: str, words: tuple[str, ...], told: str
 ) -> None:

@@ -6,19 +6,22 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sound import COMMIT, POLICY, QUERY, Gate, document, ids, report
 
+from mlx_assay.conformance import splitting
 from mlx_assay.conformance.options import MOST_SHARDS, Options, shard
-from mlx_assay.conformance.reporting.report import decode
+from mlx_assay.conformance.reporting.report import Shard, decode, encode
 from mlx_assay.conformance.selection import select
-from mlx_assay.conformance.splitting import OTHERWISE, SHIPPED, part, shipped, split, whole
+from mlx_assay.conformance.splitting import OTHERWISE, SHIPPED, early, expected, part, shipped, split, table, whole
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE, EXIT_USAGE
-from mlx_assay.fixtures.kind import kinds
+from mlx_assay.fixtures.kind import TIERS, kinds
 
 CASES = select([]).cases
 SPLIT = """
@@ -58,10 +61,7 @@ def test_every_process_splits_alike() -> None:
 
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_shards_of_the_quick_tier_are_within_a_tenth_of_each_other(count: int) -> None:
-    known = shipped()
-    costs = [
-        sum(known.get(f"{case.operation}/{case.kind}", OTHERWISE) for case in share) for share in split(CASES, count)
-    ]
+    costs = [sum(map(expected, share)) for share in split(CASES, count)]
     assert max(costs) <= 1.1 * min(costs)
 
 
@@ -73,10 +73,48 @@ def test_recorded_durations_weigh_more_than_shipped_ones() -> None:
 
 def test_shipped_durations_are_of_kinds_there_are() -> None:
     known = {f"{operation}/{name}" for operation, name in kinds()}
-    assert set(shipped()) <= known
-    timed = sum(f"{case.operation}/{case.kind}" in shipped() for case in CASES)
+    assert list(shipped()) == list(TIERS)
+    assert all(set(table(tier)) <= known for tier in TIERS)
+    timed = sum(f"{case.operation}/{case.kind}" in table("quick") for case in CASES)
     assert timed >= 0.9 * len(CASES), "record them anew: python ci/record_durations.py REPORT"
-    assert SHIPPED.read_text() == json.dumps(dict(sorted(shipped().items())), indent=2) + "\n"
+    ordered = {tier: dict(sorted(table(tier).items())) for tier in TIERS}
+    assert SHIPPED.read_text() == json.dumps(ordered, indent=2) + "\n"
+
+
+def test_a_case_of_the_full_tier_alone_counts_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = CASES[:9]
+    kind = f"{first.operation}/{first.kind}"
+    monkeypatch.setattr(splitting, "shipped", lambda: {"quick": {kind: 7}, "full": {kind: 900}})
+    assert (expected(first), expected(first, quick=False)) == (7, 900)
+    monkeypatch.setattr(splitting, "shipped", lambda: {"quick": {kind: 7}, "full": {}})
+    assert expected(first, quick=False) == 7
+    monkeypatch.setattr(splitting, "shipped", lambda: {"quick": {}, "full": {kind: 900}})
+    assert expected(first) == 900
+    assert expected(replace(first, kind="none/such")) == OTHERWISE
+    now = early(0)
+    late = [case for case in select([first.operation], "full").cases if case not in now][:3]
+    monkeypatch.setattr(splitting, "expected", lambda case, quick=True: 1 if quick else 10**6)
+    shares = split([*late, *others], 3, now=now)
+    assert [sum(case in late for case in share) for share in shares] == [1, 1, 1]
+
+
+def test_durations_are_recorded_of_whole_runs_by_tier(tmp_path: Path) -> None:
+    made, script = report(), Path(__file__).parents[1] / "record_durations.py"
+    now = early(0)
+    late = [case for case in select([QUERY], "full").cases if case not in now][:2]
+    cases = [msgspec.structs.replace(record, seconds=0.25) for record in made.cases]
+    cases += [msgspec.structs.replace(cases[0], id=case.id, seconds=2.0) for case in late]
+    source, target = tmp_path / "run.json", tmp_path / "durations.json"
+    source.write_bytes(encode(msgspec.structs.replace(made, cases=cases)))
+    command = [sys.executable, str(script), str(source), "--out", str(target)]
+    subprocess.run(command, check=True)
+    written = json.loads(target.read_text())
+    assert set(written["quick"].values()) == {250_000}
+    assert written["full"] == {f"{late[0].operation}/{case.kind}": 2_000_000 for case in late}
+    source.write_bytes(encode(msgspec.structs.replace(made, shard=Shard(index=1, count=2, whole="0" * 64))))
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "merge its shards" in refused.stderr
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/8", "9/8", "-1/8", "1/0", "a/b", "1/8/2", f"1/{MOST_SHARDS + 1}"])
@@ -126,7 +164,7 @@ def test_a_run_in_shards_passes_the_gate(tmp_path: Path, capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--shard", "31/31"], "Expected at most 30 shards, one a case, but got 31"),
+        (["--shard", "99/99"], f"Expected at most {len(ids())} shards, one a case, but got 99"),
         (["--shard", "5/4"], "Expected a shard, 1/N to N/N"),
         (["--shard", "1/2", "--durations", "absent.json"], "The durations in absent.json cannot be read"),
         (["--durations", "sound.json"], "Expected a shard, as --shard 3/8, where durations are given"),

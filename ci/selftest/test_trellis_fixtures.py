@@ -34,7 +34,7 @@ ROW_OPERATIONS = (DOWN, PAIRS, SCATTER, FACTORED)
 
 def sample(kind: Kind) -> list[Case]:
     """The smallest case of each dtype, or the only one."""
-    cases = list(kind.cases("quick"))
+    cases = list(kind.listed())
     return cases[:: max(1, len(cases) // 2)]
 
 
@@ -101,7 +101,7 @@ def test_numbers_fit_the_arrays(operation: str) -> None:
 
 def cases_of(operation: str, name: str) -> list[list[Subcase]]:
     kind = kinds()[operation, name]
-    return [kind.subcases(case) for case in kind.cases("quick")]
+    return [kind.subcases(case) for case in kind.listed()]
 
 
 def test_tags_are_true() -> None:
@@ -109,7 +109,7 @@ def test_tags_are_true() -> None:
     for kind in KINDS:
         values = [
             np.asarray(tensor.array)
-            for case in kind.cases("quick")
+            for case in kind.listed()
             for subcase in (kind.subcases(case) if set(kind.tags) & {"nan", "inf", "denormal", "strided"} else ())
             for tensor in tensors(subcase).values()
             if tensor.array.dtype.kind not in "iu"
@@ -119,7 +119,7 @@ def test_tags_are_true() -> None:
         if "inf" in kind.tags and kind.name != "extreme/overflow":
             assert any(np.isinf(array.astype(np.float32)).any() for array in values), kind.name
         if "strided" in kind.tags:
-            strided = [s for case in kind.cases("quick") for s in kind.subcases(case)]
+            strided = [s for case in kind.listed() for s in kind.subcases(case)]
             assert all(any(tensor.steps for tensor in tensors(subcase).values()) for subcase in strided)
 
 
@@ -167,7 +167,7 @@ def test_the_rounding_cases_tell_one_rounding_from_two() -> None:
 
 def test_the_ties_are_ties() -> None:
     kind = kinds()["trellis_decode", "variant/ties"]
-    (subcase, *_) = kind.subcases(next(iter(kind.cases("quick"))))
+    (subcase, *_) = kind.subcases(next(iter(kind.listed())))
     weights = tensors(subcase)["scales"].array * trellis_values.FIRST_CODE
     assert (bits_of(weights) & np.uint32(0xFFFF) == 0x8000).sum() > 40
 

@@ -85,6 +85,11 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="try every case of those tried first on each mutant, and name all that kill it in the JSON report",
     )
+    mutate.add_argument(
+        "--listed",
+        action="store_true",
+        help="judge by all cases that kinds list for the quick tier, those too that a file moves to the full one",
+    )
     mutate.set_defaults(call=_mutate)
 
 
@@ -112,8 +117,8 @@ def _mutate(arguments: argparse.Namespace) -> int:
         )
     if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
-    if arguments.thorough and (arguments.judge or arguments.implementation is not None or arguments.tests is not None):
-        raise Refusal("Expected --thorough with the built-in kernels alone: leave it out")
+    if refused := [name for name in ("thorough", "listed") if apart and getattr(arguments, name)]:
+        raise Refusal(f"Expected --{refused[0]} with the built-in kernels alone: leave it out")
     if arguments.judge:
         from mlx_assay.conformance.verbs.judge_mutants import judge_mutants
 
@@ -162,4 +167,5 @@ def _mutate(arguments: argparse.Namespace) -> int:
         learn=arguments.learn,
         recheck=arguments.recheck,
         thorough=arguments.thorough,
+        all_listed=arguments.listed,
     )

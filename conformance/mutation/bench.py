@@ -6,9 +6,8 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ from mlx_assay.conformance.quotation import MARK
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 from mlx_assay.fixtures.case import Case
-from mlx_assay.fixtures.kind import all_cases
+from mlx_assay.fixtures.kind import all_cases, kinds
 from mlx_assay.impl.executors.cache import CACHE_VARIABLE, cache_directory
 
 TARGET = "mlx_assay.conformance.mutation.stage"
@@ -203,16 +202,37 @@ SAME_CODE = (
     "The compiler makes the same code of it in all {texts} texts that the cases launch, and the checker finds nothing."
 )
 
-_quick: dict[tuple[str, ...], list[Case]] = {}
+_suites: dict[tuple[bool, tuple[str, ...]], list[Case]] = {}
 
 
-def quick(operations: tuple[str, ...]) -> list[Case]:
-    """The quick tier's cases of operations: one of each kind and dtype, then a second of each, and so on."""
-    if operations not in _quick:
-        groups: dict[Any, list[Case]] = {}
-        for case in all_cases("quick"):
-            if case.operation in operations:
-                groups.setdefault(case.path, []).append(case)
-        turns = max(map(len, groups.values()), default=0)
-        _quick[operations] = [group[turn] for turn in range(turns) for group in groups.values() if turn < len(group)]
-    return _quick[operations]
+def quick(operations: tuple[str, ...], all_listed: bool = False) -> list[Case]:
+    """The quick tier's cases of operations: one of each kind and dtype, then a second of each, and so on.
+
+    With `all_listed` those too that a file has moved to the full tier, behind them.
+    """
+    key = (all_listed, operations)
+    if key not in _suites:
+        _suites[key] = _by_turns(case for case in all_cases("quick") if case.operation in operations)
+        if all_listed:
+            here = set(_suites[key])
+            _suites[key] += _by_turns(
+                case
+                for kind in kinds().values()
+                if kind.operation in operations
+                for case in kind.listed()
+                if case not in here
+            )
+    return _suites[key]
+
+
+def _by_turns(cases: Iterable[Case]) -> list[Case]:
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.path, []).append(case)
+    turns = max(map(len, groups.values()), default=0)
+    return [group[turn] for turn in range(turns) for group in groups.values() if turn < len(group)]
+
+
+def listed(operations: tuple[str, ...]) -> list[Case]:
+    """All cases that kinds list for the quick tier."""
+    return quick(operations, all_listed=True)

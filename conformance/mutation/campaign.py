@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.mutation.bench import Bench, CampaignError
+from mlx_assay.conformance.mutation.bench import Bench, CampaignError, listed, quick
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants
 from mlx_assay.conformance.mutation.ruling import EQUIVALENT, SURVIVED, Ruling
 
@@ -37,18 +37,20 @@ def run(
     workers: int,
     recheck: bool = False,
     thorough: bool = False,
+    all_listed: bool = False,
     watch: Watch = lambda *_: None,
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each mutant, in their order, and whether none is missing.
 
     Mutants with a reason are equivalent without being run; with `recheck` they are run, and may be killed. With
-    `thorough` each meets all cases that are tried first. Ctrl-C ends a campaign with what has been ruled until then.
+    `thorough` each meets all cases that are tried first, with `all_listed` those too that kinds list for the quick tier
+    and a file has moved to the full one. Ctrl-C ends a campaign with what has been ruled until then.
     CampaignError: the kernels themselves do not conform here, or a worker is gone.
     """
 
     def rule(pending: Sequence[Mutant]) -> Generator[Ruling, None, None]:
         with _folder() as folder:
-            yield from _ruled([mutant.id for mutant in pending], folder, limit, workers, thorough)
+            yield from _ruled([mutant.id for mutant in pending], (str(folder), limit, thorough, all_listed), workers)
 
     return gathered(mutants, reasons, rule, recheck, watch)
 
@@ -86,14 +88,14 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int, thorough: bool) -> Iterator[Ruling]:
+def _ruled(ids: Sequence[str], how: tuple[str, float, bool, bool], workers: int) -> Iterator[Ruling]:
     """Each in the order in which it comes; workers are processes, since a mutant's may need to be replaced."""
     context = multiprocessing.get_context("spawn")
     numbers = context.Queue()
     count = min(workers, max(len(ids), 1))
     for number in range(count):
         numbers.put(number)
-    pool = ProcessPoolExecutor(count, context, initializer=_start, initargs=(str(folder), limit, numbers, thorough))
+    pool = ProcessPoolExecutor(count, context, initializer=_start, initargs=(numbers, *how))
     waiting: set[Future[Ruling]] = {pool.submit(_rule, mutant_id) for mutant_id in ids}
     try:
         while waiting:
@@ -106,7 +108,7 @@ def _ruled(ids: Sequence[str], folder: Path, limit: float, workers: int, thoroug
         pool.shutdown(cancel_futures=True)
 
 
-def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int], thorough: bool) -> None:
+def _start(numbers: multiprocessing.Queue[int], folder: str, limit: float, thorough: bool, all_listed: bool) -> None:
     global _bench
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Ctrl-C is for the process that gathers: a worker ends the mutant that it is at.
@@ -114,7 +116,7 @@ def _start(folder: str, limit: float, numbers: multiprocessing.Queue[int], thoro
     # One thread a worker: pools of several on the same cores wait for each other.
     for name in ("OMP_NUM_THREADS", "MLX_ASSAY_THREADS"):
         os.environ.setdefault(name, "1")
-    _bench = Bench(Path(folder), limit, numbers.get(), thorough=thorough)
+    _bench = Bench(Path(folder), limit, numbers.get(), listed if all_listed else quick, thorough)
 
 
 def _end_with_parent() -> None:

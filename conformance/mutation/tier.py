@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from mlx_assay.conformance.mutation.killers import all_checked, all_killers
+from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.report import Campaign
 from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, KILLED
 from mlx_assay.fixtures.case import Case
@@ -56,6 +57,12 @@ def kills(reports: Sequence[Campaign]) -> dict[str, set[str]]:
             if row.outcome == KILLED and not row.killed_by.startswith((f"{CHECKER}:", f"{COMPILATION}:")):
                 found.setdefault(row.id, set()).update((row.killed_by, *row.also))
     return found
+
+
+def unruled(reports: Sequence[Campaign]) -> list[str]:
+    """Mutants of the kernels as they are that no report has ruled on."""
+    ruled = {row.id for report in reports for row in report.mutants}
+    return [name for name in all_mutants() if name not in ruled]
 
 
 def asked(killed: Mapping[str, Iterable[str]], listed: Mapping[str, Case]) -> dict[str, set[Purpose]]:

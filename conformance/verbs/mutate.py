@@ -37,6 +37,7 @@ def mutate(
     learn: bool = False,
     recheck: bool = False,
     thorough: bool = False,
+    all_listed: bool = False,
     say: Say = print,
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
@@ -57,7 +58,14 @@ def mutate(
         watch = Progress().told
         with interruptible():
             rulings, complete = campaign.run(
-                mutants, reasons, limit=limit, workers=workers, recheck=recheck, thorough=thorough, watch=watch
+                mutants,
+                reasons,
+                limit=limit,
+                workers=workers,
+                recheck=recheck,
+                thorough=thorough,
+                all_listed=all_listed,
+                watch=watch,
             )
     except CampaignError as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from None

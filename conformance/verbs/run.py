@@ -19,6 +19,7 @@ from mlx_assay.conformance.selection import Selection, check_oracles, select
 from mlx_assay.conformance.session import Session
 from mlx_assay.conformance.splitting import part
 from mlx_assay.conformance.verbs import bundle, engine
+from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.refusal import (
     Refusal,
     checkable_executor,
@@ -36,8 +37,14 @@ CLEAN = frozenset({0, 1})
 def run(options: Options, count: int | None, junit: str | None, bundles: str | None = None) -> int:
     """Runs the selected cases; returns the exit code. `count` is the number of workers, None for a fitting one.
 
-    In the folder `bundles` the first failing cases are kept.
+    In the folder `bundles` the first failing cases are kept. SIGTERM and SIGHUP raise KeyboardInterrupt from the
+    beginning: from when an earlier run's report is gone.
     """
+    with interruptible():
+        return _run(options, count, junit, bundles)
+
+
+def _run(options: Options, count: int | None, junit: str | None, bundles: str | None) -> int:
     if options.report is None:
         raise Refusal("Expected a file for the report")
     with stopwatch.counting(options.stages):
