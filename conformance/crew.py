@@ -6,10 +6,12 @@ import gc
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
+
+import pytest
 
 DISTRIBUTION = "mlx_assay_dist"
 SAME_SECONDS = 3.0
@@ -22,9 +24,26 @@ Below the 5 seconds after which execnet interrupts a worker that goes on.
 class Crew:
     """Passes an interruption on, which execnet would do after 5 seconds in which the workers judge for nobody."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: bool = True) -> None:
         self._gateways: list[Any] = []
+        self._asked = asked
         self._expected = 0
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[object]) -> None:
+        """Workers are about to start, of a run that is about cases of this suite."""
+        if self._asked:
+            self.expect(len(specs))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """A worker has started."""
+        self.join(node, node.config.getoption("dist", "no"))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Whatever became of the workers, Ctrl-C is heard again."""
+        hear()
 
     def expect(self, count: int) -> None:
         """So many workers are about to start: until the last of them joins, this process holds Ctrl-C back.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -138,12 +138,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=explored)
 
 
-MADE_BEFORE = (
-    "This kernel was made before the fixture host_metal began, as a module's are where the test file imports it: "
-    "import the module inside the test, or in a fixture that asks for host_metal, as docs/checking.md shows."
-)
-
-
 @pytest.fixture
 def host_metal(request: pytest.FixtureRequest) -> Iterator[HostMetal]:
     """The test's code takes its Metal path, and its kernels run on this CPU: see mlx_assay.impl.host_metal.
@@ -186,6 +180,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         yield
     except BaseException as error:
         if "No Metal back-end" in str(error) and "host_metal" in getattr(item, "fixturenames", ()):
+            from mlx_assay.conformance.checking.fixture import MADE_BEFORE
+
             item.add_report_section("call", "mlx-assay", MADE_BEFORE)
         guard = item.stash.get(GUARD, None)
         if guard and (told := guard.verdict()):
@@ -215,7 +211,8 @@ class Controller:
         self.config = config
         self.screen = config.stash.get(SCREEN, None)
         self._session: Session | None = None
-        self._crew = Crew()
+        self._crew = Crew(_asked(config))
+        config.pluginmanager.register(self._crew, "mlx_assay_crew")
         self._collected = False
 
     @property
@@ -238,18 +235,9 @@ class Controller:
         self._collected = True
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Declares what was collected; pytest calls this, too, where Ctrl-C left some of it."""
+        # pytest calls this, too, where Ctrl-C has left some of it.
         if self._collected:
             self._declare(item.nodeid for item in session.items)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_setupnodes(self, specs: Sequence[object]) -> None:
-        if _asked(self.config):
-            self._crew.expect(len(specs))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        self._crew.join(node, self.config.getoption("dist", "no"))
 
     def pytest_keyboard_interrupt(self) -> None:
         if self._session or self.screen:
@@ -290,7 +278,6 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        hear()
         if self._session is None:
             return
         report = self._session.finish()

@@ -20,6 +20,11 @@ from mlx_assay.impl.executors.observation import listening, observed
 OPTIONS = ("kernels", "ignore", "schedules", "seed", "launch_limit", "warnings_as_errors")
 """What a mark and a block take."""
 
+MADE_BEFORE = (
+    "This kernel was made before the fixture host_metal began, as a module's are where the test file imports it: "
+    "import the module inside the test, or in a fixture that asks for host_metal, as docs/checking.md shows."
+)
+
 
 class Guard:
     """Kernels of a test under watch."""

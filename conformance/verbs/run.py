@@ -40,14 +40,9 @@ def run(options: Options, count: int | None, junit: str | None, bundles: str | N
     In the folder `bundles` the first failing cases are kept. SIGTERM and SIGHUP raise KeyboardInterrupt from the
     beginning: from when an earlier run's report is gone.
     """
-    with interruptible():
-        return _run(options, count, junit, bundles)
-
-
-def _run(options: Options, count: int | None, junit: str | None, bundles: str | None) -> int:
     if options.report is None:
         raise Refusal("Expected a file for the report")
-    with stopwatch.counting(options.stages):
+    with interruptible(), stopwatch.counting(options.stages):
         return _run(options, options.report, count, junit, bundles)
 
 

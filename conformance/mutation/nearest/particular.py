@@ -91,6 +91,7 @@ PARTICULAR: tuple[Held, ...] = (
     Held((DECODE,), ("variant/all", "variant/form"), ((_FORMS,), (trellis.SCALE_MOVED,))),
     Held((DECODE,), ("variant/ties",),
          ((suspected("weights that are not rounded to bfloat16"),), (trellis.CUT_WEIGHTS,))),
+    Held((DECODE,), ("variant/bare",), ((trellis.STORED,),)),
     Held((DECODE,), ("state/wide",), ((trellis.NARROWER,),)),
     Held((VALUES,), ("sum/every",), ((_FORMS,),)),
     Held((FOLD,), ("sum/*",), _ORDERS),

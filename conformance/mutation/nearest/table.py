@@ -156,12 +156,12 @@ NEAREST: Mapping[str, Mapping[str, Groups]] = {
     "logit_softcap": _SOFTCAP,
     "compiled_logit_softcap": _SOFTCAP,
     DECODE: _DECODE,
-    VALUES: {"exhaustive": trellis.ONE_SUM},
+    VALUES: {"exhaustive": trellis.ONE_SUM, "odd-shape": ((LAST_UNWRITTEN,),)},
     DOWN: _ROW,
     PAIRS: _ROW,
     SCATTER: _ROW,
     FACTORED: {**_ROW, "real": ((trellis.SCALE_MOVED,),)},
-    FOLD: _SPECIAL,
+    FOLD: {**_SPECIAL, "odd-shape": ((LAST_UNWRITTEN,),)},
 }
 """By operation and tag."""
 

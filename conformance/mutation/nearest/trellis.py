@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from mlx_assay.conformance.contracts.trellis_faults import layouts
@@ -164,6 +165,11 @@ def _cut_weights(trial: Trial) -> Iterator[np.ndarray]:
     yield (wide.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def _stored(trial: Trial) -> Iterator[np.ndarray]:
+    yield trial.right.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+STORED = Wrong("values rounded to bfloat16 as stored weights are", _stored)
 SCALES_HALF = Wrong("scales read as if they were of float16", _other_dtype)
 CUT_WEIGHTS = Wrong("stored weights that are cut", _cut_weights)
 OTHERWISE = row("denormals that are flushed", flush=True)
