@@ -51,7 +51,8 @@ def test_a_struck_run_leaves_a_valid_report(tmp_path: Path, strike: Strike) -> N
 def test_a_collection_that_is_broken_off_declares_nothing() -> None:
     """pytest tells of what it has collected even where Ctrl-C left some of it."""
     declared: list[str] = []
-    asked = SimpleNamespace(stash=pytest.Stash(), getoption=lambda name: None)
+    manager = SimpleNamespace(register=lambda plugin, name: None)
+    asked = SimpleNamespace(stash=pytest.Stash(), getoption=lambda name: None, args=[], pluginmanager=manager)
     controller = Controller(cast(Any, asked))
     controller._session = cast(Any, SimpleNamespace(declare=declared.extend, declared=0))
     items = cast(
