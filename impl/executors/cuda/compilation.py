@@ -19,6 +19,8 @@ from mlx_assay.impl.executors.signature import Parameter, Text
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, toolchain
 
 ENTRY = "assay_kernel"
+WHOLE = "-DASSAY_WHOLE"
+"""Of a launch whose threadgroups are all whole and lie as MLX numbers them, so that no thread has to ask."""
 TARGET = "nvptx64-nvidia-cuda"
 NEWEST = 90
 """The newest architecture to compile for; PTX of an older one runs on every newer GPU."""
@@ -29,7 +31,11 @@ _ARRAY = re.compile(
 )
 # ptxas 13 takes what abs.s16 gives for a positive number when it is converted on, and of -32768 it is none.
 _ABS16 = re.compile(r"^\tabs\.s16 \t(%rs\d+), (%rs\d+);$", re.M)
+# MLX hashes the text of a program at each launch, at some two bytes a nanosecond.
+_IDLE = re.compile(r"[ \t]*//[^\n]*|^[ \t]+|(?<=\n)\n", re.M)
 _SHARED = "@assay_shared = external addrspace(3) global [0 x i8], align 16\n"
+_THREADGROUP = re.compile(r"\bthreadgroup\b")
+_POISON = "if (words) assay::poison((__local uint*)assay_array(~0u, 0, 16), words, pattern);\n"
 _NOT_HERE = frozenset({"-fPIC", "-fstack-clash-protection"})
 
 
@@ -62,7 +68,7 @@ def entry(text: Text, arguments: str) -> str:
     return (
         '#include "entry.h"\n'
         f'extern "C" void {ENTRY}({pointers}uint x, uint y, uint z, uint pattern, uint words) {{\n'
-        "if (words) assay::poison((__local uint*)assay_array(~0u, 0, 16), words, pattern);\n"
+        f"{_POISON if _THREADGROUP.search(text.header + text.source) else ''}"
         "assay::Position position;\n"
         "if (!assay::placed(position, x, y, z)) return;\n"
         "const assay::Position* p = &position;\n"
@@ -157,6 +163,12 @@ def _absolute(match: re.Match[str]) -> str:
     return f"\tneg.s16 \t{to}, {of};\n\tmax.s16 \t{to}, {to}, {of};" if to != of else match[0]
 
 
+def _short(ptx: str, entry: str) -> str:
+    """The same program in as few characters as is easily had."""
+    ptx = re.sub(rf"\b{entry}_param_(?=\d)", "p", ptx).replace("$L__BB0_", "$L")
+    return _IDLE.sub("", ptx).replace(" \t", " ").replace("\t", " ").replace(", ", ",")
+
+
 def _flags(capability: str, fidelity: Fidelity, defines: tuple[str, ...]) -> tuple[str, ...]:
     compiler = toolchain()
     contracted = () if fidelity.contraction == "on" else (objects.UNCONTRACTED,)
@@ -213,7 +225,9 @@ def build(
             )
         )
         head = json.dumps({"entry": entry, "threadgroup_bytes": size})
-        output.write_text(f"{head}\n{sums.summed(_ABS16.sub(_absolute, ptx.read_text()))}")
+        text = sums.summed(_ABS16.sub(_absolute, ptx.read_text()))
+        output.write_text(f"{head}
+{_short(text, entry)}")
 
     return kept(key, make, _read)
 

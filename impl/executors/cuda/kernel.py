@@ -1,6 +1,7 @@
 """The cuda executor's kernel object: the host's translation, compiled to PTX and run by MLX's CUDA back end."""
 
 import math
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,20 +40,27 @@ class CudaKernel:
         self._prepared: dict[object, tuple[Text, compilation.Program]] = {}
 
     def _prepare(
-        self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template, threads: int
+        self, inputs: Sequence[mx.array], dtypes: Sequence[Any], template: Template, threads: int, whole: bool
     ) -> tuple[Text, compilation.Program]:
         switches = settings()
         block = next(size for size in BLOCKS if size >= threads)
         kinds = tuple((a.dtype, a.ndim == 0, a.size < 8) for a in inputs)
-        key = (switches, block, kinds, tuple(dtypes), tuple((name, type(value), value) for name, value in template))
+        key = (
+            switches,
+            block,
+            whole,
+            kinds,
+            tuple(dtypes),
+            tuple((name, type(value), value) for name, value in template),
+        )
         if (found := self._prepared.get(key)) is not None:
             return found
         text = self._text(inputs, dtypes, template)
         source = translate(text, compilation.entry)
-        mode = MATH_MODES[self.definition.math_mode]
+        defines = (*MATH_MODES[self.definition.math_mode], *((compilation.WHOLE,) if whole else ()))
         try:
             program = compilation.build(
-                text.name, source, compilation.architecture(device.capability()), block, switches, mode
+                text.name, source, compilation.architecture(device.capability()), block, switches, defines
             )
         except objects.CompilationError as error:
             raise RuntimeError(
@@ -71,8 +79,6 @@ class CudaKernel:
         buffers: list[mx.array] = []
         for name, array in zip(self.definition.input_names, inputs, strict=True):
             extras = self.definition.extras(name) if array.ndim else ()
-            if self.definition.ensure_row_contiguous:
-                array = mx.contiguous(array)
             buffers.append(array)
             for extra in extras:
                 buffers.append(self._told(extra, array))
@@ -118,7 +124,9 @@ class CudaKernel:
                 _before(s, dtype, init_value, pattern) for s, dtype in zip(output_shapes, output_dtypes, strict=True)
             ]
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
-        text, program = self._prepare(inputs, output_dtypes, template, threads)
+        launched = _flattened(definition.name, grid, threadgroup)
+        whole = launched == tuple(grid) and not any(map(operator.mod, grid, map(min, grid, threadgroup)))
+        text, program = self._prepare(inputs, output_dtypes, template, threads, whole)
         if verbose:
             print(f"Generated source code for `{definition.name}`:\n```\n{text}\n```")
         poisoned = poison is not None and init_value is None
@@ -130,11 +138,11 @@ class CudaKernel:
             output_shapes=list(map(_words, shapes, output_dtypes)) if poisoned else shapes,
             output_dtypes=[mx.float32] * len(shapes) if poisoned else list(output_dtypes),
             scalars=[*(_signed(extent) for extent in grid), _signed(pattern), program.threadgroup_bytes // 4],
-            grid=_flattened(definition.name, grid, threadgroup),
+            grid=launched,
             threadgroup=tuple(threadgroup),
             shared_memory=program.threadgroup_bytes,
             init_value=_as_float(pattern) if poisoned else init_value,
-            ensure_row_contiguous=False,
+            ensure_row_contiguous=definition.ensure_row_contiguous,
             stream=stream,
         )
         if poisoned:

@@ -20,28 +20,32 @@ METAL_FUNC bool placed(__private Position& p, uint x, uint y, uint z) {
                       uint(__nvvm_read_ptx_sreg_tid_z())};
   uint groups[3] = {uint(__nvvm_read_ptx_sreg_nctaid_x()), uint(__nvvm_read_ptx_sreg_nctaid_y()),
                     uint(__nvvm_read_ptx_sreg_nctaid_z())};
+  uint extent[3] = {size[0], size[1], size[2]};
+  uint own[3] = {at[0], at[1], at[2]};
+  uint number = at[0] + size[0] * (at[1] + size[1] * at[2]), threads = size[0] * size[1] * size[2];
+#ifndef ASSAY_WHOLE
+  // Integer division takes as long as a short kernel: it is kept to grids in one row and to threadgroups at an edge.
   if (grid[1] > kMostGroups * size[1] || grid[2] > kMostGroups * size[2]) {
     for (int i = 0; i < 3; i++) groups[i] = grid[i] / size[i] + (grid[i] % size[i] != 0);
-    const uint number = block[0];
-    block[0] = number % groups[0];
-    block[1] = number / groups[0] % groups[1];
-    block[2] = number / groups[0] / groups[1];
+    const uint flat = block[0];
+    block[0] = flat % groups[0];
+    block[1] = flat / groups[0] % groups[1];
+    block[2] = flat / groups[0] / groups[1];
   }
-  uint extent[3];
   bool whole = true;
   for (int i = 0; i < 3; i++) {
     const uint left = grid[i] - block[i] * size[i];
     extent[i] = left < size[i] ? left : size[i];
     whole &= extent[i] == size[i];
   }
-  const uint number = at[0] + size[0] * (at[1] + size[1] * at[2]), threads = extent[0] * extent[1] * extent[2];
+  threads = extent[0] * extent[1] * extent[2];
   if (number >= threads) return false;
-  uint own[3] = {at[0], at[1], at[2]};
   if (!whole) {
     own[0] = number % extent[0];
     own[1] = number / extent[0] % extent[1];
     own[2] = number / extent[0] / extent[1];
   }
+#endif
   for (int i = 0; i < 3; i++) {
     p.thread_position_in_grid[i] = block[i] * size[i] + own[i];
     p.thread_position_in_threadgroup[i] = own[i];
