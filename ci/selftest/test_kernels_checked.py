@@ -38,7 +38,7 @@ def test_argmax_is_clean(launched: set[str], dtype: Any, rows: int, vocabulary: 
     logits = mx.random.normal((rows, vocabulary * step), key=mx.random.key(rows)).astype(dtype)[:, ::step]
     mx.eval(normalized_argmax(logits))
     mx.eval(argmax_given(logits, mx.zeros((rows, 1), dtype)))
-    assert len(launched) == 2
+    assert len(launched) == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -46,7 +46,7 @@ def test_argmax_is_clean(launched: set[str], dtype: Any, rows: int, vocabulary: 
 def test_argmax_of_special_rows_is_clean(launched: set[str], dtype: Any, special: float) -> None:
     rows = mx.array([[1.0] * 40, [special] * 40, [special, *[2.0] * 39]])
     mx.eval(normalized_argmax(rows.astype(dtype)))
-    assert len(launched) == 2
+    assert len(launched) == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -64,13 +64,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 CASES = {
-    "bound": ("token_bitmask.metal", "comparison-strictness", "if (i > size) return"),
-    "bit order": ("token_bitmask.metal", "shift", "(31u - (id & 31))"),
-    "one row for all": ("token_bitmask.metal", "wrap-dropped", "const uint id = uint(i);"),
+    "bound": ("token_bitmask.metal", "comparison-strictness", "place <= min("),
+    "bit order": ("token_bitmask.metal", "shift", "(31u - id % 32)"),
+    "one row for all": ("token_bitmask.metal", "axis-mistaken", "row = thread_position_in_grid.x"),
     "short mask": ("token_bitmask.py", "launcher-operation", "np.ones(count"),
     "unchecked words": ("token_bitmask.py", "launcher-condition-part-dropped", "and True"),
     "another function": ("softcap.py", "launcher-operation", "mx.sin(x / constant)"),
-    "first tile lost": ("normalized_argmax_tiles.metal", "initial-value", "uint nan_id = 0"),
+    "NaN never seen": ("argmax/maxima.metal", "nan-rule-dropped", "own.nan || false"),
 }
 
 
@@ -83,7 +83,7 @@ def test_killed_by_a_case(bench: Bench, name: str) -> None:
 
 
 def test_killed_by_compilation(bench: Bench) -> None:
-    ruling = bench.rule(found("token_bitmask.py", "launcher-order", "inputs=[words, logits.reshape(-1)"))
+    ruling = bench.rule(found("token_bitmask.py", "launcher-order", "inputs=[words, logits"))
     assert ruling.outcome == KILLED
     assert ruling.killed_by.startswith("compilation: source line 1")
 
@@ -91,13 +91,13 @@ def test_killed_by_compilation(bench: Bench) -> None:
 def test_killed_by_the_checker(bench: Bench) -> None:
     """What barriers order no case can see where threads run one after another."""
     weakened = [one for one in all_mutants().values() if one.operator == "barrier-weakened"]
-    ruling = bench.rule(next(one for one in weakened if one.source.name == "normalized_argmax.metal"))
+    ruling = bench.rule(next(one for one in weakened if one.source.name == "argmax/given.metal"))
     assert ruling.outcome == KILLED
     assert ruling.killed_by.startswith("checker: [barrier-flags] one thread ")
 
 
 def test_equivalent_by_the_same_machine_code(bench: Bench) -> None:
-    ruling = bench.rule(found("normalized_argmax.metal", "integer-off-by-one", "int NAN_SKIPPED = 1"))
+    ruling = bench.rule(found("argmax/shared.metal", "integer-off-by-one", "int NAN_SKIPPED = 1"))
     assert ruling.outcome == EQUIVALENT
     assert "The compiler makes the same code of it in all" in ruling.reason
 
@@ -115,14 +115,14 @@ def test_a_stray_access_that_the_compiler_drops_is_no_equivalent(bench: Bench, c
 
 def test_what_hangs_is_killed_in_time(bench: Bench) -> None:
     bench.limit = SHORT_LIMIT
-    ruling = bench.rule(made("token_bitmask.metal", "++e", "e += 0"))
+    ruling = bench.rule(made("token_bitmask.metal", "++place", "place += 0"))
     bench.limit = LIMIT
     assert ruling.outcome == KILLED
     assert ruling.seconds < LIMIT
 
 
 def test_the_mutant_after_a_hang_is_judged_as_ever(bench: Bench) -> None:
-    assert bench.rule(made("token_bitmask.metal", "// Four", "// four")).outcome == SURVIVED
+    assert bench.rule(made("token_bitmask.metal", "// A thread", "// a thread")).outcome == SURVIVED
 
 
 @pytest.mark.parametrize("name", ["bit order", "one row for all"])

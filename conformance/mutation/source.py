@@ -20,11 +20,14 @@ FOLD = ("trellis_fold",)
 ROWS = (*DOWN, *SCATTER)
 
 SERVED: Mapping[str, tuple[str, ...]] = {
-    "normalized_argmax.metal": ARGMAX,
-    "normalized_argmax_tiles.metal": ARGMAX,
-    "normalized_argmax_finish.metal": ARGMAX,
+    "argmax/shared.metal": ARGMAX,
+    "argmax/maxima.metal": ARGMAX,
+    "argmax/scan.metal": ARGMAX,
+    "argmax/given.metal": ARGMAX,
+    "argmax/search.metal": ARGMAX,
     "normalized_argmax.py": ARGMAX,
     "token_bitmask.metal": MASK,
+    "token_bitmask_chunk.metal": MASK,
     "token_bitmask.py": MASK,
     "softcap.py": SOFTCAP,
     "trellis/codebook.metal": (*DECODE, *VALUES, *ROWS, *FOLD),
@@ -51,6 +54,9 @@ SERVED: Mapping[str, tuple[str, ...]] = {
 APART: Mapping[str, str] = {
     "__init__.py": "It holds nothing.",
     "trellis/__init__.py": "It holds nothing.",
+    "argmax/__init__.py": "It holds nothing.",
+    "argmax/sums.metal": "It has the bits of MLX's CUDA logsumexp, and runs on that back end alone.",
+    "argmax/summed.metal": "It has the bits of MLX's CUDA logsumexp, and runs on that back end alone.",
     "text.py": "It reads a file of this package.",
     "graph.py": "It chooses between executors, and every case of a run has one executor.",
     "trellis/misalignment.metal": "No operation launches it; ci/selftest/test_trellis_kernels.py does.",

@@ -11,11 +11,17 @@ from functools import cache
 import mlx.core as mx
 
 from mlx_assay.impl import executors
+from mlx_assay.impl.executors.cuda import device
 from mlx_assay.impl.kernels.graph import native, run
 from mlx_assay.impl.kernels.text import metal_text
 
-TILE = 1024
-THREADS = 128
+CHUNK_BYTES = 16
+SIMDGROUP = 32
+MOST_READERS = 512
+MLX_READERS = 1024
+"""As many as the threads of MLX's CUDA logsumexp, whose order of sums depends on it."""
+SUMS_PROVEN = {("0.32.4", 90)}
+"""Releases of MLX and compute capabilities where the bits were compared: ci/selftest/cuda/test_cuda_sums.py."""
 DTYPES = (mx.bfloat16, mx.float16, mx.float32)
 NAN_FIRST_SINCE = (0, 32, 3)
 """ml-explore/mlx#4291."""
@@ -82,52 +88,48 @@ def _check_rank(logits: mx.array) -> None:
 
 
 def _normalized(logits: mx.array) -> mx.array:
+    if _sums_proven():
+        return _launched(_kernel("summed"), MLX_READERS, logits)
     logits = mx.contiguous(logits)
     return _selected(logits, mx.logsumexp(logits, axis=-1, keepdims=True))
 
 
+def _sums_proven() -> bool:
+    """Whether the logsumexp that the kernel makes itself is known to have the bits of MLX's here."""
+    return executors.current() == "cuda" and (_mlx_version(), device.capability()) in SUMS_PROVEN
+
+
 def _selected(logits: mx.array, lse: mx.array) -> mx.array:
+    return _launched(_kernel("given"), MOST_READERS, logits, lse)
+
+
+def _launched(kernel: executors.Kernel, most: int, logits: mx.array, *lse: mx.array) -> mx.array:
+    """A threadgroup a row, of so many readers as find a chunk, rounded up to a power of two and to a simdgroup."""
     vocab = logits.shape[-1]
-    rows, tiles = logits.size // vocab, math.ceil(vocab / TILE)
-    flat = logits.reshape(rows, vocab)
-    dtype = [("T", logits.dtype)]
-    maxima, nan_ids = _kernels()[0](
-        inputs=[flat],
-        template=dtype,
-        grid=(tiles * THREADS, rows, 1),
-        threadgroup=(THREADS, 1, 1),
-        output_shapes=[(rows, tiles), (rows, tiles)],
-        output_dtypes=[logits.dtype, mx.uint32],
-    )
-    (ids,) = _kernels()[1](
-        inputs=[flat, lse.reshape(rows), maxima, nan_ids],
-        template=[*dtype, ("NAN_RULE", int(nan_rule()))],
-        grid=(THREADS, rows, 1),
-        threadgroup=(THREADS, 1, 1),
-        output_shapes=[(rows,)],
+    chunks = math.ceil(vocab * logits.dtype.size / CHUNK_BYTES)
+    readers = min(most, max(SIMDGROUP, 1 << (chunks - 1).bit_length()))
+    (ids,) = kernel(
+        inputs=[logits, *lse, mx.array(vocab, mx.uint32)],
+        template=[("T", logits.dtype), ("NAN_RULE", int(nan_rule()))],
+        grid=(readers, logits.size // vocab, 1),
+        threadgroup=(readers, 1, 1),
+        output_shapes=[logits.shape[:-1]],
         output_dtypes=[mx.uint32],
     )
-    return ids.reshape(logits.shape[:-1])
+    return ids
 
 
 @cache
-def _kernels() -> tuple[executors.Kernel, executors.Kernel]:
-    header = metal_text("normalized_argmax")
-    tiles = executors.metal_kernel(
-        name="normalized_argmax_tiles",
-        input_names=["logits"],
-        output_names=["maxima", "nan_ids"],
-        header=header,
-        source=metal_text("normalized_argmax_tiles"),
-    )
-    finish = executors.metal_kernel(
-        name="normalized_argmax_finish",
-        input_names=["logits", "lse", "maxima", "nan_ids"],
+def _kernel(lse: str) -> executors.Kernel:
+    """The kernel whose lse is "given", or "summed" of the same read of the logits."""
+    given = lse == "given"
+    return executors.metal_kernel(
+        name=f"normalized_argmax_{lse}",
+        input_names=["logits", *(["lse"] if given else []), "vocab"],
         output_names=["out"],
-        header=header,
-        source=metal_text("normalized_argmax_finish"),
+        header=metal_text("argmax/shared") + metal_text("argmax/maxima" if given else "argmax/sums"),
+        source=metal_text("argmax/scan") + metal_text(f"argmax/{lse}") + metal_text("argmax/search"),
     )
-    return tiles, finish
 
 
 def nan_rule() -> NanRule:

@@ -20,8 +20,10 @@ from mlx_assay.impl.kernels.text import metal_text
 if TYPE_CHECKING:
     import torch
 
-THREADS = 128
-ELEMENTS = 4
+THREADS = 256
+CHUNK_BYTES = 16
+CHUNKS = 4
+"""Of a thread, about: fewer threadgroups ran faster than one chunk a thread (docs/speed.md)."""
 DTYPES = (mx.bfloat16, mx.float16, mx.float32)
 LARGEST_SIZE = 2**31 - 1
 
@@ -83,16 +85,18 @@ def _words(bits: np.ndarray | torch.Tensor | mx.array, count: int) -> np.ndarray
 
 
 def _masked(logits: mx.array, words: mx.array) -> mx.array:
-    per_threadgroup = THREADS * ELEMENTS
+    vocab = logits.shape[-1]
+    wanted = math.ceil(vocab * logits.dtype.size / (CHUNK_BYTES * CHUNKS))
+    threads = min(THREADS, wanted)
     (out,) = _kernel()(
-        inputs=[logits.reshape(-1), words, mx.array(logits.shape[-1], mx.uint32)],
+        inputs=[logits, words, mx.array(vocab, mx.uint32)],
         template=[("T", logits.dtype)],
-        grid=(math.ceil(logits.size / per_threadgroup) * THREADS, 1, 1),
-        threadgroup=(THREADS, 1, 1),
-        output_shapes=[(logits.size,)],
+        grid=(math.ceil(wanted / threads) * threads, logits.size // vocab, 1),
+        threadgroup=(threads, 1, 1),
+        output_shapes=[logits.shape],
         output_dtypes=[logits.dtype],
     )
-    return out.reshape(logits.shape)
+    return out
 
 
 def _added(logits: mx.array, words: mx.array) -> mx.array:
@@ -108,5 +112,6 @@ def _kernel() -> executors.Kernel:
         name="apply_token_bitmask",
         input_names=["logits", "bits", "vocab"],
         output_names=["out"],
+        header=metal_text("token_bitmask_chunk"),
         source=metal_text("token_bitmask"),
     )
