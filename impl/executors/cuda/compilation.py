@@ -19,6 +19,8 @@ from mlx_assay.impl.executors.signature import Parameter, Text
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, toolchain
 
 ENTRY = "assay_kernel"
+LARGEST = 1024
+"""Threads of the largest threadgroups."""
 WHOLE = "-DASSAY_WHOLE"
 """Of a launch whose threadgroups are all whole and lie as MLX numbers them, so that no thread has to ask."""
 TARGET = "nvptx64-nvidia-cuda"
@@ -141,6 +143,8 @@ def lowered(ir: str, threads: int, name: str) -> tuple[str, int]:
     What lies in constant space lies in global memory, since a launch's small arrays come from there.
     """
     text, size = laid_out(alignment.unaligned(ir))
+    # As many registers as a thread wants; in the largest threadgroups as few as let two of them share a multiprocessor.
+    registers = ' "nvvm.minctasm"="1"' if threads < LARGEST else ""
     text = text.replace("addrspace(4)", "addrspace(1)")
     text = re.sub(
         rf"^define (?:dso_local |hidden |protected )*(?:spir_func )?void @{ENTRY}\(",
@@ -150,7 +154,7 @@ def lowered(ir: str, threads: int, name: str) -> tuple[str, int]:
     )
     text = re.sub(
         rf"^(define ptx_kernel void @{name}\([^\n]*?\)[^\n{{]*?)(?= (?:#\d+|\{{))",
-        rf'\1 "nvvm.maxntid"="{threads}" "nvvm.minctasm"="1"',
+        rf'\1 "nvvm.maxntid"="{threads}"{registers}',
         text,
         flags=re.M,
     )
@@ -225,9 +229,8 @@ def build(
             )
         )
         head = json.dumps({"entry": entry, "threadgroup_bytes": size})
-        text = sums.summed(_ABS16.sub(_absolute, ptx.read_text()))
-        output.write_text(f"{head}
-{_short(text, entry)}")
+        made = sums.summed(_ABS16.sub(_absolute, ptx.read_text()))
+        output.write_text(f"{head}\n{_short(made, entry)}")
 
     return kept(key, make, _read)
 
