@@ -78,5 +78,7 @@ def _left(function: Callable[..., Any], calls: Sequence[Sequence[Any]], synchron
     _eval(results)
     synchronize()
     ended = _now()
-    left = ended - waited
+    _eval(results)
+    synchronize()
+    left = ended - waited - (_now() - ended)
     return 0.0 if left < SMALLEST or left < LATE * (ended - began) else left / (ended - began)

@@ -30,9 +30,10 @@ _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _ALARMS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF)
 _OWN = ("mlx_assay.conformance.bench", "mlx_assay.conformance.process", "mlx_assay.impl.executors")
 STREAM_MAKERS = ("new_stream", "new_thread_local_stream", "new_thread_unsafe_stream")
+THREAD_LOCAL = ("new_thread_local_stream",)
+"""Whose streams are numbered apart, and take another number when they are first used."""
 SHOWN = 3
 _NUMBER = re.compile(r"\d+")
-"""A stream tells its number in its representation alone."""
 
 _frames = sys._current_frames
 _getitimer, _getsignal, _gettrace, _getprofile = signal.getitimer, signal.getsignal, sys.gettrace, sys.getprofile
@@ -80,29 +81,49 @@ class Streams:
 
     def __init__(self) -> None:
         self.made: list[Any] = []
+        self._numbered = self._local = self._hidden = 0
         for device in (_core.cpu, _core.default_device()):
             # Each thread makes those of its own when it first needs them.
             _core.default_stream(device)
         self._makers = {name: getattr(_core, name) for name in STREAM_MAKERS if hasattr(_core, name)}
         for name, maker in self._makers.items():
-            setattr(_core, name, self._recording(maker))
+            setattr(_core, name, self._recording(maker, name))
         self._first = self._index()
 
-    def _recording(self, maker: Callable[..., Any]) -> Callable[..., Any]:
+    def _recording(self, maker: Callable[..., Any], name: str) -> Callable[..., Any]:
         def make(*arguments: Any, **named: Any) -> Any:
             stream = maker(*arguments, **named)
             self.made.append(stream)
+            if name in THREAD_LOCAL:
+                self._local += 1
+            else:
+                self._numbered += 1
             return stream
 
         return make
 
     def _index(self) -> int:
+        """The number of a new stream; a stream tells it in its representation alone."""
         return int(_NUMBER.findall(repr(self._makers["new_stream"](_core.default_device())))[-1])
 
-    def hidden(self) -> Iterator[Alarm]:
-        """Streams that were made behind the wrapped functions, known by a gap in the numbers."""
+    def count(self) -> int:
+        """How many were made behind the wrapped functions since the last time, known by a gap in the numbers."""
         now = self._index()
-        count, self._first = now - self._first - 1 - len(self.made), now - len(self.made)
+        count, self._first, self._numbered = now - self._first - 1 - self._numbered, now, 0
+        return count
+
+    def settle(self) -> None:
+        """What was made until now is the implementation's, what is made until `forget` is not."""
+        self._hidden += self.count()
+
+    def forget(self) -> None:
+        """Takes what was made since `settle` for somebody else's."""
+        self.count()
+
+    def hidden(self) -> Iterator[Alarm]:
+        """Streams of the implementation's that nobody can wait for."""
+        self.settle()
+        count = self._hidden - self._local
         if count > 0:
             yield Alarm("side-stream", f"it has {count} streams that nobody can wait for")
 

@@ -61,10 +61,10 @@ class Server:
         self._contestants: dict[str, Contestant] = {}
         self._last: queue.Ran | None = None
         self._outputs: list[Output] = []
-        streams = Streams()
-        self._synchronize = device.synchronizer(start.executor, streams.made)
+        self._streams = Streams()
+        self._synchronize = device.synchronizer(start.executor, self._streams.made)
         self._prepare_imports(start)
-        self._sentry = Sentry(streams)
+        self._sentry = Sentry(self._streams)
         self.functions: dict[str, Callable[..., Any]] = serve.functions(_as_judged(start))
 
     def _prepare_imports(self, start: message.Start) -> None:
@@ -79,7 +79,9 @@ class Server:
     def answer(self, order: message.Order) -> None:
         """Does what one order says."""
         if isinstance(order, message.Prepare):
+            self._streams.settle()
             self._contestants, missing = seated(order, self.functions)
+            self._streams.forget()
             self._channel.send(message.Seated(missing))
         elif isinstance(order, message.Load):
             self._stage = self._last = None
