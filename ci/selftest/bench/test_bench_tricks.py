@@ -24,6 +24,7 @@ TRICKS = {
     "replayed_by_shape": (ARGMAX, "replayed"),
     "previous_output": (ARGMAX, "output-reused"),
     "writes_into_input": (SOFTCAP, "input-returned"),
+    "capped_once": (SOFTCAP, "input-changed"),
     "side_stream": (ARGMAX, "side-stream"),
     "hidden_stream": (ARGMAX, "side-stream"),
     "patched_timer": (ARGMAX, "patched"),
