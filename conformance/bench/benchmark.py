@@ -78,15 +78,16 @@ class Benchmark:
     """One operation at one shape for each of `dtypes`.
 
     `arguments(dtype, shape)` are those of a call by parameter name, `moved(dtype, shape)` its bytes. On the host, where
-    kernels are counted, `host` is the shape. Where `reference` names a contender, its bits are the contract's on any
-    device, so that every timed output is held against it. `part(arguments, draw)` gives the arguments, as oracles see
-    them, of a smaller call and the place of its answer in the whole one, which all oracles judge. `wholly` False: the
-    first oracle is too slow for whole calls.
+    kernels are counted, `host` is the shape; at `tiny` there is little to do but to call. Where `reference` names a
+    contender, its bits are the contract's on any device, so that every timed output is held against it.
+    `part(arguments, draw)` gives the arguments, as oracles see them, of a smaller call and the place of its answer in
+    the whole one, which all oracles judge. `wholly` False: the first oracle is too slow for whole calls.
     """
 
     dtypes: tuple[str, ...]
     shape: Shape
     host: Shape
+    tiny: Shape
     arguments: Callable[[str, Shape], Arguments]
     moved: Callable[[str, Shape], Moved]
     part: Callable[[Mapping[str, Any], Draw], tuple[Mapping[str, Any], tuple[Any, ...]]]

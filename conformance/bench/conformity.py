@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from mlx_assay.conformance.bench.report import Judged
@@ -20,10 +21,11 @@ def conformity(operation: str, implementation: Implementation, cases: Sequence[s
     chosen = [case for case in select(list(cases) or [operation]).cases if case.operation == operation]
     if not chosen:
         raise Unjudged(f"no case of {operation} is selected by {', '.join(cases)}: nothing is measured unjudged")
+    began = time.monotonic()
     for count, case in enumerate(chosen, 1):
         record = judge(case, implementation, without=without)
         if record.verdict in INCOMPLETE:
             raise Unjudged(record.message or f"{case.id}: {record.verdict}")
         if not record.conforms:
             return Judged(cases=count, failing=case.id, message=record.message)
-    return Judged(cases=len(chosen))
+    return Judged(cases=len(chosen), seconds=time.monotonic() - began)

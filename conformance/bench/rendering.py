@@ -46,7 +46,7 @@ def lines(result: Result, copy: Copied | None) -> Iterator[str]:
     moved = f"reads {size(result.read_bytes)}, writes {size(result.written_bytes)}"
     yield f"{result.id}: {moved}"
     if result.judged is not None and not result.judged.failing:
-        yield f"  conforms on {counted(result.judged.cases, 'case')}"
+        yield f"  conforms on {counted(result.judged.cases, 'case')}, judged in {result.judged.seconds:.0f} s"
     if result.outcome == "differs" and result.judged is not None:
         yield f"  differs, so it has no figure: {result.judged.failing}"
     elif result.outcome == "trick":
@@ -68,7 +68,8 @@ def _host(rotation: Rotation) -> Iterator[str]:
 
 def _verified(rotation: Rotation) -> str:
     compared = f", {rotation.compared:,} against stock on the device" if rotation.compared else ""
-    return f"{rotation.checked} of {rotation.timed:,} timed outputs checked by the oracle{compared}"
+    checked = f"{rotation.checked} of {rotation.timed:,} timed outputs checked by the oracle{compared}"
+    return f"{checked}; {rotation.seconds:.0f} s"
 
 
 def _rotation(rotation: Rotation) -> Iterator[str]:

@@ -11,7 +11,7 @@ from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCO
 
 SCHEMA: Literal["urn:mlx-assay:bench:1"] = "urn:mlx-assay:bench:1"
 Outcome = Literal["measured", "differs", "trick", "error", "incomplete"]
-Rotations = Literal["beyond the cache", "in the cache", "on the host"]
+Rotations = Literal["beyond the cache", "in the cache", "next to nothing", "on the host"]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +51,7 @@ class Rotation(_Part, frozen=True):
     timed: int = 0
     checked: int = 0
     compared: int = 0
+    seconds: float = 0.0
 
 
 class Copied(_Part, frozen=True):
@@ -68,6 +69,7 @@ class Judged(_Part, frozen=True):
     cases: int
     failing: str = ""
     message: str = ""
+    seconds: float = 0.0
 
 
 class Form(_Part, frozen=True):

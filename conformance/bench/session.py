@@ -17,6 +17,7 @@ from mlx_assay.conformance.judging.panel import Disagreement
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.impl.executors.counting.counts import Counts
 
+TINY_PLAN = Plan(rounds=5, calls=256, checks=5)
 HOST_PLAN = Plan(rounds=3, calls=4, checks=6)
 """On the host, where outputs alone are looked at."""
 
@@ -76,6 +77,8 @@ class Session:
         rotations: list[Rotation] = []
         try:
             rotations = measurement.rotations()
+            if not side.measuring.host and not measurement.alarms:
+                rotations += self._next_to_nothing(asked, side, measurement)
             if side.measuring.host and not measurement.alarms:
                 launches = measurement.counted()
         except Tricked as tricked:
@@ -90,6 +93,15 @@ class Session:
             trick = measurement.alarms[0].trick
             return _result(asked, "trick", judged=judged, rotations=rotations, trick=trick, message=told), []
         return _result(asked, "measured", judged=judged, rotations=rotations), launches
+
+    def _next_to_nothing(self, asked: Asked, side: Side, measurement: Measurement) -> list[Rotation]:
+        """What calls cost whatever they are asked, of the implementation and of stock; without the bytes' time."""
+        tiny = Asked(asked.operation, asked.dtype, asked.benchmark.tiny, asked.benchmark)
+        where = (tiny, side.measuring, side.implementation.environment)
+        other = Measurement(*where, TINY_PLAN, self.without, 0.0, ("none",), ("next to nothing",))
+        found = other.rotations()
+        measurement.alarms += other.alarms
+        return found
 
 
 def _why(result: Result) -> str:

@@ -20,12 +20,13 @@ from mlx_assay.conformance.process.protocol import PlainArgument
 from mlx_assay.fixtures.tensor import DTYPES
 
 _core: Any = mx
-_array, _eval, _or, _zeros = _core.array, _core.eval, _core.bitwise_or, _core.zeros
+_array, _eval, _or, _zeros, _squeeze = _core.array, _core.eval, _core.bitwise_or, _core.zeros, _core.squeeze
 _view, _reshape, _getitem, _assign = _array.view, _array.reshape, _array.__getitem__, _array.__setitem__
 _types = {name: getattr(_core, name, None) for name in DTYPES}
 _unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
 _export = getattr(_core, "export_to_dot", None)
-_empty, _copyto, _slice, _read, _on_device, _key, _zip = np.empty, np.copyto, slice, read, on_device, key, zip
+_empty, _copyto, _slice, _read, _enumerate = np.empty, np.copyto, slice, read, enumerate
+_on_device, _key = on_device, key
 
 
 class Drawing:
@@ -45,8 +46,8 @@ class Stage:
 
     Objects stay for every queue and are bound to other content: an MLX array to a copy that has memory of its own, or,
     `near`, to a window of one copy that stays in the cache; NumPy's are written. So an object, an address, a shape tell
-    nothing about what a call is asked. Arrays of `watched` calls are bound to a reshape that nobody has evaluated: who
-    works during the call evaluates it.
+    nothing about what a call is asked. Arrays of `watched` calls lose an axis that nobody has evaluated: who works
+    during the call evaluates it.
     """
 
     def __init__(self, arena: int, load: Load) -> None:
@@ -57,6 +58,7 @@ class Stage:
         self._held: dict[tuple[int, int], Any] = {}
         self._plain = [PlainArgument(value.type, value.text).value for value in load.values]
         self._pending: list[Any] = []
+        self._nodes = 0
         self._windows: Sequence[Sequence[int]] = []
 
     def mlx(self, windows: Sequence[Sequence[int]], near: bool, watched: Collection[int] = ()) -> list[list[Any]]:
@@ -64,6 +66,7 @@ class Stage:
         self._windows = windows
         self._pending = []
         columns = [self._column(index, windows, near, watched) for index in range(len(self.load.regions))]
+        self._nodes = self._counted()
         return [
             [columns[index][call] if array else self._plain[index] for array, index in self.load.order]
             for call in range(len(windows))
@@ -79,11 +82,15 @@ class Stage:
 
     def untouched(self) -> bool:
         """Whether no watched array has been evaluated: nobody has worked with it."""
+        return self._nodes > 0 and self._counted() == self._nodes
+
+    def _counted(self) -> int:
+        """How many operations of the watched arrays nobody has done."""
         if _export is None or not self._pending:
-            return False
+            return 0
         drawing = Drawing()
         _export(drawing, *self._pending)
-        return "".join(drawing.parts).count('label ="Reshape"') == len(self._pending)
+        return "".join(drawing.parts).count("label =")
 
     def changed(self, calls: Collection[int]) -> list[int]:
         """Regions whose content, as these calls' objects show it by now, is not what they were given."""
@@ -109,25 +116,25 @@ class Stage:
         if region.kind != "mx":
             return [self._host_held(index, call, first) for call, first in enumerate(firsts)]
         parts = self._near(index, firsts) if near else self._apart(index, firsts)
+        _eval(parts)
+        shown = [_squeeze(part, 0) for part in parts]
+        _eval([each for call, each in _enumerate(shown) if call not in watched])
         column = []
-        for call, part in enumerate(parts):
+        for call, each in _enumerate(shown):
             held = self._held.get((index, call))
             if held is None:
                 held = self._held[index, call] = _zeros(region.shape, _types[region.dtype])
-            if call in watched:
-                _assign(held, ..., _reshape(part, region.shape))
-                self._pending.append(held)
-            else:
-                shaped = _reshape(part, region.shape)
-                _eval(shaped)
-                _assign(held, ..., shaped)
-                _eval(held)
+            _assign(held, ..., each)
             column.append(held)
+            if call in watched:
+                self._pending.append(held)
+        _eval([held for call, held in _enumerate(column) if call not in watched])
         return column
 
     def _apart(self, index: int, firsts: Sequence[int]) -> list[Any]:
         """Copies, each in memory of its own and with one axis more than is wanted."""
-        return [self._copied(index, first, _size(self.load.regions[index])) for first in firsts]
+        region = self.load.regions[index]
+        return [_reshape(self._copied(index, first, _size(region)), (1, *region.shape)) for first in firsts]
 
     def _near(self, index: int, firsts: Sequence[int]) -> list[Any]:
         """Windows of one copy, again and again the same ones, which lie a step apart."""
@@ -135,25 +142,18 @@ class Stage:
         size, step = _size(region), firsts[1] - firsts[0] if len(firsts) > 1 else 0
         count = min(NEAR, len(firsts))
         base = self._copied(index, firsts[0], size + (count - 1) * step)
-        parts = []
-        for call in range(len(firsts)):
-            first = call % count * step
-            part = _getitem(base, (0, _slice(first, first + size)))
-            part = _reshape(part, (1, size))
-            _eval(part)
-            parts.append(part)
-        return parts
+        _eval(base)
+        starts = [call % count * step for call in range(len(firsts))]
+        return [_reshape(_getitem(base, _slice(start, start + size)), (1, *region.shape)) for start in starts]
 
     def _copied(self, index: int, first: int, size: int) -> Any:
-        """[1, size] in the region's dtype, in new memory."""
+        """[size] in the region's dtype, in new memory."""
         region, itemsize = self.load.regions[index], self._flat[index].itemsize
         if index not in self._device:
             self._device[index] = _array(self._flat[index].view(f"u{itemsize}"))
             _eval(self._device[index])
         bits = _or(_getitem(self._device[index], _slice(first, first + size)), _array(0, _unsigned[itemsize]))
-        part = _reshape(_view(bits, _types[region.dtype]), (1, size))
-        _eval(part)
-        return part
+        return _view(bits, _types[region.dtype])
 
     def _host(self, index: int, first: int) -> np.ndarray:
         region = self.load.regions[index]

@@ -83,6 +83,7 @@ def _benchmark(dtypes: tuple[str, ...], rows: int, vocab: int) -> Benchmark:
         dtypes=dtypes,
         shape={"rows": rows, "vocab": vocab},
         host={"rows": min(rows, 4), "vocab": vocab // 8},
+        tiny={"rows": 1, "vocab": 64},
         arguments=arguments,
         moved=moved,
         part=part,

@@ -45,6 +45,7 @@ BENCHMARKS = (
         dtypes=("bfloat16", "float32"),
         shape={"rows": 64, "vocab": 262144},
         host={"rows": 4, "vocab": 32768},
+        tiny={"rows": 1, "vocab": 64},
         arguments=arguments,
         moved=moved,
         part=part,

@@ -92,6 +92,7 @@ def _benchmark(k: int) -> Benchmark:
         dtypes=("bfloat16",),
         shape={"rows": 17408, "cols": 5120, "k": k},
         host={"rows": 512, "cols": 1024, "k": k},
+        tiny={"rows": 128, "cols": 512, "k": k},
         arguments=pairs if k == 3 else arguments,
         moved=moved,
         part=part,

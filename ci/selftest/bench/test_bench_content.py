@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.catalogue import selected
 from mlx_assay.conformance.bench.content import PERIOD, STEP, Content
+from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.contract import EXECUTOR, contracts
 from mlx_assay.conformance.process import arena
 from mlx_assay.fixtures.draw import Draw
@@ -98,3 +100,34 @@ def test_neither_the_largest_logits_nor_a_part_of_the_row_give_the_ids(dtype: st
     assert (np.argmax(logits.astype(np.float32), axis=-1) != right).any()
     assert (right > 12000).any()
     assert (right < 12000).any()
+
+
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.id)
+def test_calls_see_their_windows_and_work_on_them_shows(asked: Asked, near: bool) -> None:
+    made, descriptor = content(asked), arena.create()
+    try:
+        stage = Stage(descriptor, made.written(descriptor)[0])
+    finally:
+        os.close(descriptor)
+    windows = [made.next() for _ in range(5)]
+    calls = stage.mlx(windows, near, (1, 3))
+    assert stage.untouched()
+    for call in (0, 2, 4):
+        mx.eval([argument for argument in calls[call] if isinstance(argument, mx.array)])
+    assert stage.untouched(), "arrays that nobody watches may be evaluated"
+    for arguments, places in zip(calls, windows, strict=True):
+        for got, want in zip(arguments, made.arguments(places).values(), strict=True):
+            if isinstance(got, mx.array):
+                bits = np.array(got.view({2: mx.uint16, 4: mx.uint32}[got.itemsize]))
+                assert bits.tobytes() == want.tobytes()
+            elif isinstance(got, np.ndarray):
+                assert got.tobytes() == want.tobytes()
+            else:
+                assert got == want
+    assert not stage.untouched()
+    assert stage.changed(range(5)) == []
+    arrays = [argument for argument in calls[3] if isinstance(argument, mx.array)]
+    arrays[0][...] = mx.zeros_like(arrays[0])
+    assert stage.changed([3]) == [0]
+    assert stage.changed([2]) == []

@@ -1,4 +1,4 @@
-"""Both rotations of a GPU, run on this CPU: what calls see, how many there are, and what is checked."""
+"""The rotations of a GPU, run on this CPU: what calls see, how many there are, and what is checked."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from pathlib import Path
 import pytest
 
 from mlx_assay.conformance.bench.catalogue import selected
-from mlx_assay.conformance.bench.measurement import Measurement, Plan
+from mlx_assay.conformance.bench.measurement import Plan
 from mlx_assay.conformance.bench.process import Measuring
+from mlx_assay.conformance.bench.report import Copied
+from mlx_assay.conformance.bench.session import Session, Side
 from mlx_assay.conformance.process.implementation import Implementation
 
 SELFTESTS = Path(__file__).parents[1]
-
-
-class AsOnAGpu(Measurement):
-    """Walks through content as on a GPU with a cache of 64 KiB."""
-
-    def walked(self) -> list[tuple[str, int, int]]:
-        """Name, bytes and calls of each rotation."""
-        self._executor, self._cache = "metal", 1 << 16
-        return [(each.name, each.bytes_read, each.timed) for each in self.rotations()]
+CASES = ("normalized_argmax/bfloat16/real/masked", "apply_token_bitmask/bfloat16/real/*")
 
 
 @pytest.mark.parametrize("query", ["normalized_argmax/bfloat16?rows=4&vocab=32768", "apply_token_bitmask/bfloat16"])
-def test_beyond_the_cache_and_in_it(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_cache_in_it_and_next_to_nothing(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SELFTESTS))
     (asked,) = selected([query], "host", "rows=2,vocab=4096")
-    with Measuring("bad.stock", "host", 60.0) as measuring:
-        plan = Plan(rounds=2, calls=20, checks=4)
-        environment = Implementation(None, "host").environment
-        measurement = AsOnAGpu(asked, measuring, environment, plan, (), 1e9, ("none",))
-        found = measurement.walked()
-    assert measurement.alarms == []
+    copy = Copied(way="by hand", size=1 << 20, bytes_a_second=1e9, spread=0.0)
+    with Implementation("bad.stock", "host") as implementation, Measuring("bad.stock", "host", 60.0) as measuring:
+        measuring.device |= {"executor": "metal", "cache_bytes": str(1 << 16)}
+        session = Session(Plan(rounds=2, calls=40, checks=4), CASES, beside=("none",), copy=copy)
+        result = session.result(asked, Side("stock", implementation, measuring))
+    assert (result.outcome, result.message) == ("measured", "")
+    beyond, near, tiny = result.rotations
+    assert [each.name for each in result.rotations] == ["beyond the cache", "in the cache", "next to nothing"]
     read = asked.moved.read
-    assert [name for name, _, _ in found] == ["beyond the cache", "in the cache"]
-    calls = found[0][2] // 2
-    assert 16 <= calls <= 20
-    assert found[0][1] == calls * read
-    assert found[1][1] == read
+    for rotation, rounds in ((beyond, 2), (near, 2), (tiny, 5)):
+        assert 32 <= rotation.timed // rounds <= 256
+        assert rotation.compared == rotation.timed
+        assert rotation.checked == rounds + (2 if rounds == 2 else 0)
+        assert [entry.name for entry in rotation.entries] == ["", "stock"]
+        assert all(entry.figure is not None and entry.lazy for entry in rotation.entries)
+    assert beyond.bytes_read == beyond.timed // 2 * read
+    assert near.bytes_read == read
+    assert beyond.limit == pytest.approx(asked.moved.total)
+    assert tiny.limit is None

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mlx_assay.oracles.submodule import load_submodule
+
 Shape = Mapping[str, int]
 Call = Callable[..., Any]
-_KERNELS = "xgrammar.kernels.apply_token_bitmask"
 
 
 def mlx_mask(shape: Shape, dtype: str) -> Call:
     """apply_token_bitmask_mlx; the words cross to the device at each call."""
     import mlx.core as mx
 
-    array, function, vocab = (
-        mx.array,
-        importlib.import_module(f"{_KERNELS}_mlx").apply_token_bitmask_mlx,
-        shape["vocab"],
-    )
+    array, function, vocab = mx.array, _kernel("mlx"), shape["vocab"]
 
     def call(logits: Any, bits: Any) -> Any:
         return function(array(bits), logits, vocab)
@@ -29,12 +25,19 @@ def mlx_mask(shape: Shape, dtype: str) -> Call:
 
 def cuda_mask(shape: Shape, dtype: str) -> Call:
     """apply_token_bitmask_inplace_cuda."""
-    return _in_place(importlib.import_module(f"{_KERNELS}_inplace_cuda").apply_token_bitmask_inplace_cuda, shape)
+    return _in_place(_kernel("inplace_cuda"), shape)
 
 
 def triton_mask(shape: Shape, dtype: str) -> Call:
     """apply_token_bitmask_inplace_triton."""
-    return _in_place(importlib.import_module(f"{_KERNELS}_inplace_triton").apply_token_bitmask_inplace_triton, shape)
+    return _in_place(_kernel("inplace_triton"), shape)
+
+
+def _kernel(name: str) -> Call:
+    """A kernel's function; its module alone, since the package asks for more than its kernels need."""
+    module = load_submodule("xgrammar", f"kernels.apply_token_bitmask_{name}")
+    made: Call = getattr(module, f"apply_token_bitmask_{name}")
+    return made
 
 
 def _in_place(function: Call, shape: Shape) -> Call:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from mlx_assay.oracles.submodule import load_submodule
 
 Shape = Mapping[str, int]
 Call = Callable[..., Any]
@@ -12,7 +13,7 @@ Call = Callable[..., Any]
 
 def softcap(shape: Shape, dtype: str) -> Call:
     """gemma4_text's compiled logit_softcap."""
-    function = importlib.import_module("mlx_lm.models.gemma4_text").logit_softcap
+    function = load_submodule("mlx_lm", "models.gemma4_text").logit_softcap
 
     def call(x: Any, cap: float) -> Any:
         return function(cap, x)
