@@ -51,7 +51,7 @@ BENCHMARKS = (
         part=part,
         contenders=(
             Contender("stock", f"{STOCK}:softcap"),
-            Contender("mlx-lm, compiled", "mlx_assay.conformance.bench.peers.mlx_lm_stock:softcap", needs=("mlx_lm",)),
+            Contender("mlx-lm, compiled", "mlx_assay.conformance.bench.peers.mlx_lm_stock:softcap"),
             Contender(
                 "a copy", f"{STOCK}:copy", same=False, note="reads and writes as many bytes, and computes nothing"
             ),
