@@ -76,6 +76,12 @@ def test_every_text_names_self_tests_that_are_there() -> None:
     assert [test for test in told if not (SELFTESTS.parents[1] / test).exists()] == []
 
 
+def test_a_file_can_be_asked_for_alone() -> None:
+    assert len({text.stem for text in TEXTS} | set(AREAS)) == len(TEXTS) + len(AREAS)
+    for text in TEXTS:
+        assert {one.source.name for one in faults.chosen([text.stem], [], None)} == {text.name}
+
+
 def test_no_reason_is_stale() -> None:
     equivalents.check(equivalents.by_id(faults.reasons()), faults.all_faults().keys())
 
@@ -202,7 +208,12 @@ def test_who_killed_most_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [test for test, _ in campaign.learned()["new.py"].most_common()] == ["x::two", "x::one"]
 
 
-def test_a_sample_of_faults_is_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the nightly run does with all of them."""
-    assert main(["mutate", "--judge", "comparison", "codec", "--sample", "12"]) == 0
+def test_a_sample_of_faults_is_noticed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What the nightly run does with all of them; a second campaign keeps what the first has found."""
+    asked = ["mutate", "--judge", "comparison", "codec", "--sample", "12", "--json", str(tmp_path / "judge.json")]
+    assert main(asked) == 0
     assert "12 mutants: 12 killed (0 by a case, 12 by a test," in capsys.readouterr().out
+    assert main([*asked, "--resume", str(tmp_path / "judge.json")]) == 0
+    said = capsys.readouterr().out
+    assert "12 of 12 rulings of the earlier report are kept" in said
+    assert "12 mutants: 12 killed (0 by a case, 12 by a test," in said

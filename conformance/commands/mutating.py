@@ -20,6 +20,7 @@ EPILOG = """examples:
   mlx-assay mutate --needless mutants.json
   mlx-assay mutate --judge comparison --json judge.json
   mlx-assay mutate --judge --sample 12
+  mlx-assay mutate --judge gate --json judge.json --resume judge.json
   mlx-assay mutate --implementation my_kernels --operator comparison-strictness
   mlx-assay mutate --tests 'pytest tests/test_my_kernels.py' --json mine.json
   mlx-assay mutate -n 2 --json mutants.json --html mutants.html
@@ -69,7 +70,12 @@ def add(verbs: Any) -> None:
         action="append",
         help="run nothing, and tell which cases killed the mutants of this report, and which kinds no mutant needed",
     )
-    mutate.add_argument("--json", metavar="FILE", help="write the report as JSON")
+    mutate.add_argument("--json", metavar="FILE", help="write the report as JSON, and what is known of it meanwhile")
+    mutate.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="keep of this earlier report the rulings on mutants that are as they were, and by what has not changed",
+    )
     mutate.add_argument("--html", metavar="FILE", help="write it as a page, with the survivors' diffs")
     mutate.add_argument("-n", metavar="N", type=_workers, default=2, help="processes that judge (default: 2)")
     mutate.add_argument(
@@ -119,6 +125,12 @@ def _mutate(arguments: argparse.Namespace) -> int:
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
     if refused := [name for name in ("thorough", "listed") if apart and getattr(arguments, name)]:
         raise Refusal(f"Expected --{refused[0]} with the built-in kernels alone: leave it out")
+    if refused := [
+        name for name in ("thorough", "listed") if arguments.resume is not None and getattr(arguments, name)
+    ]:
+        raise Refusal(
+            f"Expected --{refused[0]} without --resume: what is kept was ruled on by the quick tier's first case"
+        )
     if arguments.judge:
         from mlx_assay.conformance.verbs.judge_mutants import judge_mutants
 
@@ -134,11 +146,12 @@ def _mutate(arguments: argparse.Namespace) -> int:
             html=arguments.html,
             learn=arguments.learn,
             recheck=arguments.recheck,
+            resume=arguments.resume,
         )
     if arguments.implementation is not None or arguments.tests is not None:
         from mlx_assay.conformance.verbs.foreign_mutants import foreign_mutants
 
-        if refused := [name for name in ("changed_since", "learn", "recheck") if getattr(arguments, name)]:
+        if refused := [name for name in ("changed_since", "learn", "recheck", "resume") if getattr(arguments, name)]:
             raise Refusal(f"Expected --{refused[0].replace('_', '-')} without --implementation and --tests")
         return foreign_mutants(
             arguments.implementation,
@@ -168,4 +181,5 @@ def _mutate(arguments: argparse.Namespace) -> int:
         recheck=arguments.recheck,
         thorough=arguments.thorough,
         all_listed=arguments.listed,
+        resume=arguments.resume,
     )

@@ -39,12 +39,14 @@ def run(
     thorough: bool = False,
     all_listed: bool = False,
     watch: Watch = lambda *_: None,
+    kept: Sequence[Ruling] = (),
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each mutant, in their order, and whether none is missing.
 
-    Mutants with a reason are equivalent without being run; with `recheck` they are run, and may be killed. With
-    `thorough` each meets all cases that are tried first, with `all_listed` those too that kinds list for the quick tier
-    and a file has moved to the full one. Ctrl-C ends a campaign with what has been ruled until then.
+    Those that are `kept` of an earlier campaign are not asked again. Mutants with a reason are equivalent without being
+    run; with `recheck` they are run, and may be killed. With `thorough` each meets all cases that are tried first, with
+    `all_listed` those too that kinds list for the quick tier and a file has moved to the full one. Ctrl-C ends a
+    campaign with what has been ruled until then.
     CampaignError: the kernels themselves do not conform here, or a worker is gone.
     """
 
@@ -52,7 +54,7 @@ def run(
         with _folder() as folder:
             yield from _ruled([mutant.id for mutant in pending], (str(folder), limit, thorough, all_listed), workers)
 
-    return gathered(mutants, reasons, rule, recheck, watch)
+    return gathered(mutants, reasons, rule, recheck, watch, kept)
 
 
 def gathered(
@@ -61,25 +63,30 @@ def gathered(
     rule: Callable[[Sequence[Mutant]], Generator[Ruling, None, None]],
     recheck: bool,
     watch: Watch,
+    kept: Sequence[Ruling] = (),
 ) -> tuple[list[Ruling], bool]:
     """What `rule` says of those that have no reason, or of all with `recheck`, beside the reasons; see `run`."""
-    rulings = {
-        mutant.id: Ruling(mutant.id, EQUIVALENT, reason=reasons[mutant.id])
-        for mutant in mutants
-        if mutant.id in reasons and not recheck
-    }
+    rulings = {ruling.id: reasoned(ruling, reasons) for ruling in kept}
+    for mutant in mutants:
+        if mutant.id in reasons and not recheck:
+            rulings[mutant.id] = Ruling(mutant.id, EQUIVALENT, reason=reasons[mutant.id])
     pending = [mutant for mutant in mutants if mutant.id not in rulings]
     try:
         with closing(rule(pending)) as coming:
             for ruling in coming:
-                if ruling.outcome == SURVIVED and ruling.id in reasons:
-                    ruling = msgspec.structs.replace(ruling, outcome=EQUIVALENT, reason=reasons[ruling.id])
-                rulings[ruling.id] = ruling
-                watch(ruling, len(rulings), len(mutants))
+                rulings[ruling.id] = told = reasoned(ruling, reasons)
+                watch(told, len(rulings), len(mutants))
     except KeyboardInterrupt:
         pass
     found = [rulings[mutant.id] for mutant in mutants if mutant.id in rulings]
     return found, len(found) == len(mutants)
+
+
+def reasoned(ruling: Ruling, reasons: Mapping[str, str]) -> Ruling:
+    """A survivor that has a reason is equivalent."""
+    if ruling.outcome == SURVIVED and ruling.id in reasons:
+        return msgspec.structs.replace(ruling, outcome=EQUIVALENT, reason=reasons[ruling.id])
+    return ruling
 
 
 @contextmanager

@@ -41,7 +41,10 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole campaign; `score` is killed of those that are not equivalent, null where there are none."""
+    """A whole campaign; `score` is killed of those that are not equivalent, null where there are none.
+
+    `ground` is a digest of what ruled, `tests` are those of the self-tests of each text: see resumption.py.
+    """
 
     schema: str = SCHEMA
     mutants: list[Row]
@@ -54,10 +57,19 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
     reasons: dict[str, str] = {}
     diffs: dict[str, str] = {}
+    ground: str = ""
+    tests: dict[str, dict[str, str]] = {}
 
 
 def campaign(
-    mutants: Sequence[Mutant], rulings: Sequence[Ruling], *, complete: bool, seconds: float, workers: int
+    mutants: Sequence[Mutant],
+    rulings: Sequence[Ruling],
+    *,
+    complete: bool,
+    seconds: float,
+    workers: int,
+    ground: str = "",
+    tests: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Campaign:
     """The report of rulings on mutants."""
     known = {mutant.id: mutant for mutant in mutants}
@@ -77,6 +89,8 @@ def campaign(
         sources={mutant.source.name: mutant.source.digest for mutant in mutants},
         reasons={ruling.id: ruling.reason for ruling in rulings if ruling.reason},
         diffs={ruling.id: known[ruling.id].diff for ruling in rulings if ruling.outcome == SURVIVED},
+        ground=ground,
+        tests={name: dict(digests) for name, digests in (tests or {}).items()},
     )
 
 
@@ -127,8 +141,10 @@ def decode(data: bytes) -> Campaign:
 
 
 def write(report: Campaign, path: Path) -> None:
-    """Writes a report as JSON."""
-    path.write_bytes(encode(report))
+    """Writes a report as JSON, in place of what is there."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_bytes(encode(report))
+    beside.replace(path)
 
 
 def refuted(reasons: Mapping[str, str], rows: Sequence[Row]) -> list[Row]:

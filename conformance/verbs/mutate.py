@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
-from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, table
-from mlx_assay.conformance.mutation.bench import CampaignError
+from mlx_assay.conformance.gating.intake import LARGEST, read
+from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, resumption, table
+from mlx_assay.conformance.mutation.bench import SAME_CODE, CampaignError
 from mlx_assay.conformance.mutation.catalogue import names
 from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants, chosen
 from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, KILLED, SURVIVED, Ruling
@@ -21,7 +22,7 @@ from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE
 
 Say = Callable[[str], object]
-TICK_SECONDS = 10.0
+TICK_SECONDS, SAVE_SECONDS = 10.0, 30.0
 
 
 def mutate(
@@ -38,6 +39,7 @@ def mutate(
     recheck: bool = False,
     thorough: bool = False,
     all_listed: bool = False,
+    resume: str | None = None,
     say: Say = print,
 ) -> int:
     """Runs a campaign; returns 0 where nothing survives, 1 for survivors, 3 where it is not complete."""
@@ -48,14 +50,23 @@ def mutate(
         equivalents.check(reasons, all_mutants().keys())
     except equivalents.StaleError as error:
         raise Refusal(str(error)) from None
+    earlier = read_earlier(resume)
     mutants = _chosen(operations, operators, changed_since, say)
     if shard is not None:
         # In turn, so that each shard has mutants of every text: some take far longer than others.
         mutants = mutants[shard[0] - 1 :: shard[1]]
     began = time.monotonic()
     say(f"{len(mutants)} mutants, {workers} at a time")
+    ground = resumption.ground(resumption.packages()) if earlier or target else ""
+    kept = [] if earlier is None else resumption.kept(earlier, mutants, ground, lasting=[SAME_CODE.partition("{")[0]])
+    told_kept(earlier, kept, ground, say)
+
+    def reported(rulings: Sequence[Ruling], complete: bool) -> report.Campaign:
+        seconds = campaign.spent(began)
+        return report.campaign(mutants, rulings, complete=complete, seconds=seconds, workers=workers, ground=ground)
+
     try:
-        watch = Progress().told
+        watch = Progress(target, reported, kept).told
         with interruptible():
             rulings, complete = campaign.run(
                 mutants,
@@ -66,11 +77,11 @@ def mutate(
                 thorough=thorough,
                 all_listed=all_listed,
                 watch=watch,
+                kept=kept,
             )
     except CampaignError as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from None
-    seconds = campaign.spent(began)
-    found = report.campaign(mutants, rulings, complete=complete, seconds=seconds, workers=workers)
+    found = reported(rulings, complete)
     if learn:
         _learn(mutants, rulings)
     return told(found, reasons, target, for_page, say)
@@ -94,6 +105,24 @@ def told(
     if not found.complete:
         return EXIT_INCOMPLETE
     return EXIT_DIFFERS if found.totals[SURVIVED] or wrong else EXIT_CONFORMS
+
+
+def read_earlier(name: str | None) -> report.Campaign | None:
+    """The report that a campaign goes on from. Refusal: it is none."""
+    if name is None:
+        return None
+    try:
+        return report.decode(read(Path(name), LARGEST))
+    except ValueError as error:
+        raise Refusal(f"Expected a report of mlx-assay mutate --json to resume but got {name!r}: {error}") from None
+
+
+def told_kept(earlier: report.Campaign | None, kept: Sequence[Ruling], ground: str, say: Say) -> None:
+    """Says how much of an earlier report is kept, and why nothing is."""
+    if earlier is None:
+        return
+    changed = "" if earlier.ground == ground else ": what ruled has changed since, or what is installed"
+    say(f"{len(kept)} of {len(earlier.mutants)} rulings of the earlier report are kept{changed}")
 
 
 def checked_file(name: str | None) -> Path | None:
@@ -163,13 +192,26 @@ def _learn(mutants: Sequence[Mutant], rulings: Sequence[Ruling]) -> None:
 
 
 class Progress:
-    """A line on standard error for each survivor, and one every ten seconds."""
+    """A line on standard error for each survivor, and one every ten seconds.
 
-    def __init__(self) -> None:
-        self._told = time.monotonic()
+    With `target`, what has been ruled until then is written there twice a minute, lest it be lost if the process is.
+    """
+
+    def __init__(
+        self,
+        target: Path | None = None,
+        reported: Callable[[Sequence[Ruling], bool], report.Campaign] | None = None,
+        kept: Sequence[Ruling] = (),
+    ) -> None:
+        self._told = self._saved = time.monotonic()
+        self._target, self._reported, self._rulings = target, reported, list(kept)
 
     def told(self, ruling: Ruling, done: int, total: int) -> None:
         """Of `total`, `done` are ruled on."""
+        self._rulings.append(ruling)
+        if self._target and self._reported and time.monotonic() - self._saved > SAVE_SECONDS:
+            self._saved = time.monotonic()
+            report.write(self._reported(self._rulings, len(self._rulings) == total), self._target)
         if ruling.outcome == SURVIVED:
             print(f"survived: {ruling.id}", file=sys.stderr, flush=True)
         if time.monotonic() - self._told > TICK_SECONDS:

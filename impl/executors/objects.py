@@ -1,6 +1,7 @@
 """Compiled kernels, kept in the cache under a key of everything that decides what a kernel computes."""
 
 import ctypes
+import functools
 import hashlib
 import os
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mlx_assay.impl.executors import convergence, division
+from mlx_assay.impl.executors import convergence, division, fusion, inclusion, narrowing
 from mlx_assay.impl.executors.cache import CacheError, Rejected, kept
 from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
@@ -29,13 +30,8 @@ from mlx_assay.impl.executors.toolchain import (
 )
 from mlx_assay.impl.executors.translation import prelude
 
-# clang lowers a fused half operation to an f32 fma and rounds twice. Where halves are not native, the operation is sent
-# to an exact function instead.
-_FUSED_HALF = re.compile(r"@llvm\.fmuladd\.(v(\d+))?f16\b")
-_FUSED = re.compile(r"@llvm\.fmuladd\.((?:v(\d+))?f(16|32))\b")
 UNCONTRACTED = "-DASSAY_CONTRACT=0"
 _CONTRACT_OFF = re.compile(r"\bfp\s+contract\s*\(\s*off\s*\)")
-_CONTRACT_FLAG = re.compile(r"(?<== )(f(?:mul|add|sub|neg|div)(?: \w+)*?) contract\b")
 
 # A comparison of vectors is -1 or 0 in OpenCL and true or false in Metal.
 _COMPARISON = re.compile(r"\bsext (?=<\d+ x i1>)")
@@ -67,20 +63,21 @@ class Library:
 
 
 @cache
-def _runtime_digest() -> str:
-    digest = hashlib.sha256()
-    for source in (__file__, division.__file__, convergence.__file__):
-        digest.update(Path(source).read_bytes())
-    for path in sorted(p for p in RUNTIME.iterdir() if p.is_file()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+def _headers_digest() -> str:
+    rewriting = (convergence, division, fusion, narrowing)
+    own = [Path(__file__), *(Path(str(module.__file__)) for module in rewriting)]
+    return inclusion.digest([*own, *inclusion.headers()])
 
 
 def digest_key(*parts: str) -> str:
-    """A key of `parts`, the compiler, the processor and the runtime."""
+    """A key of `parts`, the compiler, the processor and the headers that kernels include."""
+    return _key(*parts, _headers_digest(), *KERNEL_FLAGS)
+
+
+def _key(*parts: str) -> str:
     compiler = toolchain()
     digest = hashlib.sha256()
-    for part in (*parts, compiler.version, target(), baseline(), _runtime_digest(), *KERNEL_FLAGS, *RUNTIME_FLAGS):
+    for part in (*parts, compiler.version, target(), baseline()):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()
 
@@ -96,52 +93,6 @@ def run(command: tuple[str, ...]) -> str:
         error.lasting = done.returncode == 1
         raise error
     return done.stderr
-
-
-def _fused_half_definition(match: re.Match[str]) -> str:
-    if match[2] is None:
-        return (
-            "define internal half @assay.fmuladd.f16(half %a, half %b, half %c) alwaysinline {\n"
-            "  %x = bitcast half %a to i16\n  %y = bitcast half %b to i16\n  %z = bitcast half %c to i16\n"
-            "  %r = call zeroext i16 @assay_fmuladd_half(i16 zeroext %x, i16 zeroext %y, i16 zeroext %z)\n"
-            "  %h = bitcast i16 %r to half\n  ret half %h\n}\n"
-        )
-    size = int(match[2])
-    type_ = f"<{size} x half>"
-    lines = [f"define internal {type_} @assay.fmuladd.v{size}f16({type_} %a, {type_} %b, {type_} %c) alwaysinline {{"]
-    for i in range(size):
-        lines += [f"  %{v}{i} = extractelement {type_} %{v}, i32 {i}" for v in "abc"]
-        lines.append(f"  %f{i} = call half @assay.fmuladd.f16(half %a{i}, half %b{i}, half %c{i})")
-        lines.append(f"  %r{i} = insertelement {type_} {f'%r{i - 1}' if i else 'poison'}, half %f{i}, i32 {i}")
-    return "\n".join([*lines, f"  ret {type_} %r{size - 1}", "}", ""])
-
-
-def exact_fused_half(ir: str) -> str:
-    """LLVM IR whose fused half operations call `assay_fmuladd_half`, which rounds once."""
-    found = {m[0]: m for m in _FUSED_HALF.finditer(ir)}
-    if not found:
-        return ir
-    ir = re.sub(r"^declare [^\n]*@llvm\.fmuladd\.(?:v\d+)?f16\([^\n]*$", "", ir, flags=re.M)
-    ir = _FUSED_HALF.sub(lambda m: f"@assay.fmuladd.{m[1] or ''}f16", ir)
-    scalar = re.match(_FUSED_HALF, "@llvm.fmuladd.f16")
-    assert scalar is not None
-    matches = {"@llvm.fmuladd.f16": scalar, **found}
-    definitions = "".join(_fused_half_definition(m) for m in matches.values())
-    return f"{ir}\ndeclare zeroext i16 @assay_fmuladd_half(i16 zeroext, i16 zeroext, i16 zeroext)\n{definitions}"
-
-
-def uncontracted(ir: str) -> str:
-    """LLVM IR in which every product and every sum is rounded, whatever the text's pragmas say."""
-    types = {m[1]: ("half" if m[3] == "16" else "float", m[2]) for m in _FUSED.finditer(ir)}
-    ir = re.sub(r"^declare [^\n]*@llvm\.fmuladd\.[^\n]*$", "", _CONTRACT_FLAG.sub(r"\1", ir), flags=re.M)
-    definitions = []
-    for suffix, (scalar, lanes) in types.items():
-        type_ = f"<{lanes} x {scalar}>" if lanes else scalar
-        definitions.append(
-            f"define internal {type_} @assay.apart.{suffix}({type_} %a, {type_} %b, {type_} %c) alwaysinline {{\n"
-            f"  %p = fmul {type_} %a, %b\n  %s = fadd {type_} %p, %c\n  ret {type_} %s\n}}\n"
-        )
-    return "\n".join([_FUSED.sub(r"@assay.apart.\1", ir), *definitions])
 
 
 def unaligned(ir: str) -> str:
@@ -162,22 +113,19 @@ def pragma(source: str) -> tuple[str, ...]:
     return (UNCONTRACTED,) if _CONTRACT_OFF.search(source) else ()
 
 
-def _precompiled(flags: tuple[str, ...]) -> Path:
-    """The prelude, parsed once: what a kernel's own text costs is then most of its compilation.
+def _write_prelude(path: Path) -> None:
+    path.write_text(prelude())
 
-    Two entries of the cache: its text, of which clang wants to find the file again, and what clang made of it.
-    """
-    text = kept(digest_key("prelude", prelude()), lambda output: _write(output, prelude()), Path)
+
+def _precompiled(flags: tuple[str, ...]) -> Path:
+    """The prelude, parsed once: as two entries of the cache, since clang wants to find the file of its text again."""
+    text = kept(digest_key("prelude", prelude()), _write_prelude, Path)
 
     def make(output: Path) -> None:
         emit = ("-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp", "-S", str(text), "-o", str(output))
         run((*flags, *emit))
 
     return kept(digest_key("precompiled", str(text), *flags), make, Path)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 def front_end(source: str, output: Path, flags: tuple[str, ...]) -> tuple[str, str]:
@@ -228,8 +176,8 @@ def _compile_kernel(source: Path, output: Path, fidelity: Fidelity, defines: tup
     decided = flags(fidelity, (*pragma(given), *defines))
     text = untrapped(unaligned(_keyed(front_end(given, ir, decided)[0], ir)))
     if fidelity.contraction == "off":
-        text = uncontracted(text)
-    ir.write_text(text if "fp16" in baseline() else exact_fused_half(text))
+        text = fusion.uncontracted(text)
+    ir.write_text(text if "fp16" in baseline() else fusion.exact_half(text))
     compile_object(ir, output)
 
 
@@ -246,8 +194,17 @@ def _make_runtime(output: Path) -> None:
     made = []
     for source in RUNTIME_SOURCES:
         made.append(output.with_name(f"{source}.o"))
-        _compile_runtime(toolchain(), RUNTIME / source, made[-1])
+        make = functools.partial(_compile_runtime, toolchain(), RUNTIME / source)
+        made[-1].write_bytes(kept(_runtime_key("object", source), make, Path.read_bytes))
     link(made, output)
+
+
+def _runtime_key(kind: str, *sources: str) -> str:
+    return _key(kind, *(inclusion.digest(inclusion.included(RUNTIME / source)) for source in sources), *RUNTIME_FLAGS)
+
+
+def _opened_runtime(path: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 
 @cache
@@ -255,7 +212,7 @@ def runtime() -> ctypes.CDLL:
     """The scheduler, loaded so that kernels find it. Built once for a compiler and a version of its text."""
     # Kernels call the C library's functions by name and link with nothing.
     ctypes.CDLL("libSystem.B.dylib" if sys.platform == "darwin" else "libm.so.6", mode=ctypes.RTLD_GLOBAL)
-    library = kept(digest_key("runtime"), _make_runtime, lambda path: ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+    library = kept(_runtime_key("runtime", *RUNTIME_SOURCES), _make_runtime, _opened_runtime)
     os.register_at_fork(after_in_child=library.assay_forked)
     return library
 

@@ -81,9 +81,10 @@ def run(
     limit: float = LIMIT,
     recheck: bool = False,
     watch: Watch = lambda *_: None,
+    kept: Sequence[Ruling] = (),
 ) -> tuple[list[Ruling], bool]:
     """A ruling on each, in their order, and whether none is missing. WorkbenchError: self-tests do not run here."""
-    return gathered(mutants, known, lambda pending: _ruled(pending, workers, limit), recheck, watch)
+    return gathered(mutants, known, lambda pending: _ruled(pending, workers, limit), recheck, watch, kept)
 
 
 def _ruled(mutants: Sequence[Mutant], workers: int, limit: float) -> Generator[Ruling, None, None]:

@@ -64,13 +64,13 @@ def _edits(judging: Judging, text: str) -> Iterator[tuple[str, Edit, bool]]:
 def all_faults() -> Mapping[str, Mutant]:
     """Every one of them by id, in the order of the table. ValueError: two have one id."""
     root = repository()
-    texts = [Source(judging.name, (root / judging.name).read_text("utf-8"), (judging.area,)) for judging in TEXTS]
+    texts = [Source(one.name, (root / one.name).read_text("utf-8"), (one.area, one.stem)) for one in TEXTS]
     made = zip(TEXTS, texts, strict=True)
     return by_id(((source, mutants_of(source, _edits(judging, source.text))) for judging, source in made), reasons())
 
 
 def chosen(areas: Iterable[str], operators: Iterable[str], changed: Iterable[str] | None) -> list[Mutant]:
-    """Those of any of the areas, by any of the operators, in any of the texts; none given: of all."""
+    """Those of any of the areas or files, by any of the operators, in any of the texts; none given: of all."""
     return among(all_faults(), areas, operators, changed)
 
 

@@ -10,17 +10,14 @@ AREAS = (COMPARISON, JUDGE, CODEC, GATE, EXECUTOR)
 RUNTIME = "impl/executors/runtime"
 
 _COMPARE = ("test_compare_edges.py", "test_compare.py")
-_JUDGE = ("test_judge.py", "test_oracles.py", "test_order.py", "test_planted.py")
-_CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
-_GATE = (
-    "test_gate.py",
-    "test_gate_policy.py",
-    "test_gate_damage.py",
-    "test_gate_statement.py",
-    "test_gate_property.py",
+_JUDGE = (
+    *("test_judge_edges.py", "test_judge_calls.py", "test_judge_rounds.py", "test_judge_panel.py"),
+    *("test_judge_bounds.py", "test_judge.py"),
 )
-_NUMBERS = ("test_executor_edges.py", "test_executor_numbers.py")
-_LANES = ("test_executor_edges.py", "test_executor_threads.py", "test_lanes.py", "test_fidelity.py")
+_CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
+# Every kernel is compiled anew for each fault of a header: their tests are few, and each kernel asks for all it can.
+_NUMBERS = ("test_executor_rounding.py", "test_executor_edges.py")
+_LANES = ("test_executor_lanes.py", "test_executor_lanes_checked.py", "test_executor_lanes_alone.py")
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,11 @@ class Judging:
     area: str
     tests: Sequence[str]
     parts: Sequence[str] = ()
+
+    @property
+    def stem(self) -> str:
+        """Its file's name, by which it may be asked for alone."""
+        return self.name.rpartition("/")[2]
 
     @property
     def compiled(self) -> bool:
@@ -51,17 +53,38 @@ TEXTS = (
     Judging("conformance/judging/power.py", JUDGE, _JUDGE),
     Judging("fixtures/codec.py", CODEC, _CODEC),
     Judging("fixtures/encoding.py", CODEC, ("test_encoding.py", "test_codec_limits.py", "test_codec.py")),
-    Judging("conformance/gating/decision.py", GATE, _GATE),
-    Judging("conformance/gating/presence.py", GATE, _GATE),
-    Judging("conformance/gating/waiving.py", GATE, _GATE),
-    Judging("conformance/gating/coverage.py", GATE, _GATE),
+    Judging(
+        "conformance/gating/decision.py",
+        GATE,
+        ("test_gate_rules.py", "test_gate_legs.py", "test_gate.py", "test_gate_statement.py"),
+    ),
+    Judging(
+        "conformance/gating/presence.py", GATE, ("test_gate_presence.py", "test_gate_rules.py", "test_gate_edges.py")
+    ),
+    Judging("conformance/gating/waiving.py", GATE, ("test_gate_waiving.py", "test_gate_edges.py")),
+    Judging("conformance/gating/coverage.py", GATE, ("test_gate_waiving.py",)),
     Judging("conformance/gating/mutants.py", GATE, ("test_gate_mutants.py",)),
-    Judging(f"{RUNTIME}/half.cpp", EXECUTOR, _NUMBERS, ("static u16 fma(u16 a, u16 b, u16 c) {",)),
+    Judging(
+        f"{RUNTIME}/half.cpp",
+        EXECUTOR,
+        ("test_executor_edges.py", "test_executor_numbers.py"),
+        ("static u16 fma(u16 a, u16 b, u16 c) {",),
+    ),
     Judging(
         f"{RUNTIME}/bfloat.h",
         EXECUTOR,
         _NUMBERS,
         ("METAL_FUNC constexpr float round_to_odd(I value) {", "METAL_FUNC constexpr ushort bfloat_bits(float f) {"),
+    ),
+    Judging(
+        f"{RUNTIME}/builtins.h",
+        EXECUTOR,
+        _NUMBERS,
+        (
+            "METAL_FUNC bool is_nan(float x) { return x != x; }",
+            "METAL_FUNC float larger(float x, float y) { return is_nan(x) ? y : is_nan(y) ? x : x > y ? x : y; }",
+            "METAL_FUNC float smaller(float x, float y) { return is_nan(x) ? y : is_nan(y) ? x : x < y ? x : y; }",
+        ),
     ),
     Judging(
         f"{RUNTIME}/letters.h",
@@ -85,13 +108,13 @@ TEXTS = (
     Judging(
         f"{RUNTIME}/barrier.cpp",
         EXECUTOR,
-        ("test_executor_threads.py",),
+        ("test_executor_barriers.py", "test_executor_threads.py", "test_checker.py"),
         ("void open_barrier(Engine* e) {", "static void arrive(Engine* e) {", "void assay_barrier(int site) {"),
     ),
     Judging(
         f"{RUNTIME}/shadow.cpp",
         EXECUTOR,
-        ("test_checker.py",),
+        ("test_checker_addresses.py", "test_checker_spans.py", "test_checker_owners.py", "test_checker.py"),
         (
             "static u32 region_of(const Check* c, u64 at) {",
             "void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {",

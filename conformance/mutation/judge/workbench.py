@@ -7,16 +7,24 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
+from mlx_assay.conformance.mutation import resumption
+from mlx_assay.conformance.mutation.bench import CACHE
+from mlx_assay.conformance.mutation.judge.texts import text_of
 from mlx_assay.impl.executors.cache import cache_directory
 
 PACKAGES = ("conformance", "fixtures", "impl", "oracles")
 CARRIED = (*PACKAGES, "ci", "docs", "pyproject.toml", "README.md")
 """Parts of a repository that self-tests read."""
+UNDECIDING = {
+    *(f"conformance/mutation/judge/{name}" for name in ("equivalents.toml", "killers.json", "texts.py")),
+    "docs/mutants.md",
+}
+"""What no ruling depends on: reasons, the order of tests, which tests a text has (see `digests`), words about it."""
 SERVER = "conformance/mutation/judge/server.py"
 
 
@@ -35,6 +43,20 @@ def repository() -> Path:
     return root
 
 
+def surroundings() -> str:
+    """A digest of what rules on faults but for the self-tests, see resumption.py."""
+    root = repository()
+    own = {str(path.relative_to(root)) for path in (root / "ci" / "selftest").rglob("*")}
+    return resumption.ground({name: root / name for name in CARRIED}, own | UNDECIDING)
+
+
+def digests(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Of texts by name: a digest of each of the files of self-tests that have to notice their faults."""
+    folder = repository() / "ci" / "selftest"
+    of = cache(lambda test: resumption.digest_of_tests(folder, test))
+    return {name: {f"ci/selftest/{test}": of(test) for test in text_of(name).tests} for name in names}
+
+
 class Workbench:
     """A copy under the name `mlx_assay`, which its own processes import in place of the installed packages."""
 
@@ -51,6 +73,7 @@ class Workbench:
                 shutil.copy(source, self.root / name)
         self._server: subprocess.Popen[str] | None = None
         self._changes = 0
+        self._name = self._served = ""
 
     def close(self) -> None:
         """Ends the process that runs tests."""
@@ -68,6 +91,7 @@ class Workbench:
         path = self.root / name
         before, known = path.read_text("utf-8"), path.stat()
         self._changes += 1
+        self._name = name
         try:
             path.write_text(text, "utf-8")
             # Bytecode goes by the second and the length of its text: two texts of one length are seconds apart.
@@ -77,15 +101,12 @@ class Workbench:
             path.write_text(before, "utf-8")
             os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
 
-    def noticed(self, tests: Sequence[str], first: Sequence[str], seconds: float, fresh: bool) -> tuple[str, str]:
-        """The first test that fails, and what it said; `fresh`: with an empty cache of compiled kernels."""
-        if not fresh:
-            return self._asked(tests, first, seconds, str(cache_directory()))
-        with tempfile.TemporaryDirectory(dir=self._site, prefix="cache-") as cache:
-            return self._asked(tests, first, seconds, cache)
+    def noticed(self, tests: Sequence[str], first: Sequence[str], seconds: float, compiled: bool) -> tuple[str, str]:
+        """The first test that fails, and what it said; `compiled`: kernels are kept apart from those of everybody."""
+        return self._asked(tests, first, seconds, str(cache_directory() / CACHE if compiled else cache_directory()))
 
     def _asked(self, tests: Sequence[str], first: Sequence[str], seconds: float, cache: str) -> tuple[str, str]:
-        server = self._started()
+        server = self._started(tests)
         assert server.stdin is not None
         assert server.stdout is not None
         asked = {"tests": list(tests), "first": list(first), "seconds": seconds, "cache": cache}
@@ -99,11 +120,18 @@ class Workbench:
         said = json.loads(answer)
         return said["by"], said["text"]
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _started(self, tests: Sequence[str]) -> subprocess.Popen[str]:
+        """The process for the text that is changed; one for each, since each leaves other modules as they are."""
+        if self._served != self._name:
+            self.close()
+            self._served = self._name
         if self._server is None:
-            settings = {"PYTHONPATH": str(self._site), "OMP_NUM_THREADS": "1"}
+            module = "" if not self._name.endswith(".py") else f"mlx_assay.{self._name[:-3].replace('/', '.')}"
+            files = sorted({test.partition("::")[0] for test in tests})
+            # Bytecode is written beside the copy, lest every fork compile what it imports.
+            settings = {"PYTHONPATH": str(self._site), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
             self._server = subprocess.Popen(
-                [sys.executable, "-P", str(self.root / SERVER)],
+                [sys.executable, "-P", str(self.root / SERVER), module, *files],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

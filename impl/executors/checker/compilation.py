@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.impl.executors import fidelity, objects
+from mlx_assay.impl.executors import fidelity, fusion, objects
 from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.checker import (
     components,
@@ -78,9 +78,9 @@ def _compile(source: Path, output: Path) -> None:
     )
     text = untrapped(objects.unaligned(found.ir)) + constant("assay_meaning", msgspec.json.encode(meaning))
     if fidelity.current().contraction == "off":
-        text = objects.uncontracted(text)
+        text = fusion.uncontracted(text)
     ir = source.with_suffix(".checked.ll")
-    ir.write_text(text if "fp16" in baseline() else objects.exact_fused_half(text))
+    ir.write_text(text if "fp16" in baseline() else fusion.exact_half(text))
     objects.compile_object(ir, output)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.impl.executors import convergence, objects
+from mlx_assay.impl.executors import convergence, fusion, objects
 from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.checker import instructions, places, pointers
 from mlx_assay.impl.executors.checker import instrumentation as checked
@@ -48,8 +48,8 @@ def optimised(source: Path, fidelity: Fidelity, defines: tuple[str, ...]) -> str
     text = convergence.keyed(objects.inlined(objects.front_end(given, ir, flags)[0], ir))
     text = untrapped(objects.unaligned(text))
     if fidelity.contraction == "off":
-        text = objects.uncontracted(text)
-    ir.write_text(text if "fp16" in baseline() else objects.exact_fused_half(text))
+        text = fusion.uncontracted(text)
+    ir.write_text(text if "fp16" in baseline() else fusion.exact_half(text))
     output = source.with_suffix(".optimised.ll")
     objects.run(
         (*compiler.clang, *compiler.target, *OPTIMISED, "-fPIC", "-S", "-emit-llvm", str(ir), "-o", str(output))

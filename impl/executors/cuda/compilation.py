@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mlx_assay.impl.executors import division, objects
+from mlx_assay.impl.executors import division, fusion, objects
 from mlx_assay.impl.executors.cache import kept
 from mlx_assay.impl.executors.cuda import alignment, sums
 from mlx_assay.impl.executors.division import untrapped
@@ -210,7 +210,7 @@ def build(
         ir = output.with_name("kernel.ll")
         found = untrapped(objects.front_end(source, ir, (*flags, *objects.pragma(source)))[0])
         if fidelity.contraction == "off":
-            found = objects.uncontracted(found)
+            found = fusion.uncontracted(found)
         found, size = lowered(found, threads, entry)
         ir.write_text(found)
         ptx = output.with_name("kernel.ptx")

@@ -131,11 +131,11 @@ void assay_operation(u32 kind, u32 mask) {
   if (!(s->unstarted | s->ready | s->at_barrier | (s->waiting & ~mask))) count_together(c, e->current);
 }
 
-// What a lane gets from one that is not there; `seen`: the lane itself is.
-u32 assay_garbage(bool seen) {
+// What a lane gets from one that is not there.
+u32 assay_garbage() {
   Engine* e = engine;
   if (!e->check) return 0xdeadbeefu;
-  if (seen) check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
+  check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
   const Check* c = e->check;
   return c->garbage_site && c->garbage_site == static_cast<u32>(e->operation_site) ? c->other_garbage : c->garbage;
 }

@@ -22,7 +22,7 @@ void assay_operation(uint kind, uint mask);
 #ifdef ASSAY_CHECKED
 void assay_flagged_barrier(int site, uint flags);
 void assay_flagged_simdgroup_barrier(int site, uint flags);
-uint assay_garbage(bool seen);
+uint assay_garbage();
 bool assay_garbage_varied();
 void assay_fence(uint flags);
 __attribute__((const)) void* assay_array(uint number);
@@ -94,9 +94,9 @@ METAL_FUNC __local A& threadgroup_variable() {
 
 // What a lane gets from one that is not there. Its own pattern, so that a wrong result can be traced.
 template <class T>
-METAL_FUNC T garbage(bool seen) {
+METAL_FUNC T garbage() {
 #ifdef ASSAY_CHECKED
-  const ulong word = ulong(assay_garbage(seen)) * 0x100000001ul;
+  const ulong word = ulong(assay_garbage()) * 0x100000001ul;
 #else
   const ulong word = 0xdeadbeefdeadbeeful;
 #endif
@@ -107,9 +107,9 @@ METAL_FUNC T garbage(bool seen) {
 // What a lane gets from a number that no lane has: its own value, as an open emulator of the M1's GPU does. The checker
 // puts garbage in its place where it asks whether an output depends on it.
 template <class T>
-METAL_FUNC T nobody(T own, bool seen) {
+METAL_FUNC T nobody(T own) {
 #ifdef ASSAY_CHECKED
-  const T other = garbage<T>(seen);
+  const T other = garbage<T>();
   if (assay_garbage_varied()) return other;
 #endif
   return own;

@@ -7,9 +7,9 @@ namespace assay {
 
 // What a machine says of itself: what a lane gets from one that is not there, and the order of its sums.
 template <class T>
-T garbage(bool seen);
+T garbage();
 template <class T>
-T nobody(T own, bool seen);
+T nobody(T own);
 template <class Operation>
 uint order();
 
@@ -21,13 +21,14 @@ template <Route route, class T>
 struct Shuffle {
   static void complete(Lane* lanes, uint mask) {
     for (uint i = 0; i < kLanes; i++) {
+      // The argument of a lane that takes no part is of an operation before.
+      if (!((mask >> i) & 1u)) continue;
       const uint from = source(route, i, lanes[i].argument & 0xffffu);
       const uint lane = from == kOwn ? i : from;
-      const bool seen = (mask >> i) & 1u;
       if (lane == kNone)
-        leave(lanes[i].result, nobody(take<T>(lanes[i].value), seen));
+        leave(lanes[i].result, nobody(take<T>(lanes[i].value)));
       else
-        leave(lanes[i].result, (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>(seen));
+        leave(lanes[i].result, (mask >> lane) & 1u ? take<T>(lanes[lane].value) : garbage<T>());
     }
   }
 };
@@ -37,12 +38,13 @@ template <bool down, class T>
 struct ShuffleAndFill {
   static void complete(Lane* lanes, uint mask) {
     for (uint i = 0; i < kLanes; i++) {
+      if (!((mask >> i) & 1u)) continue;
       const uint delta = lanes[i].argument & 0xffffu, modulo = lanes[i].argument >> 16 & 0xffu;
       const uint base = i / modulo * modulo, at = i - base;
       const bool inside = down ? at + delta < modulo : delta <= at;
       const uint lane = base + (down ? (at + delta) % modulo : (at + modulo - delta % modulo) % modulo);
       const bool active = (mask >> lane) & 1u;
-      leave(lanes[i].result, !active ? garbage<T>((mask >> i) & 1u) : take<T>(inside ? lanes[lane].value : lanes[lane].fill));
+      leave(lanes[i].result, !active ? garbage<T>() : take<T>(inside ? lanes[lane].value : lanes[lane].fill));
     }
   }
 };

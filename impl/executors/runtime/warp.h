@@ -30,12 +30,12 @@ METAL_FUNC __local A& threadgroup_variable() {
 }
 
 template <class T>
-METAL_FUNC T garbage(bool) {
+METAL_FUNC T garbage() {
   const ulong pattern[2] = {0xdeadbeefdeadbeeful, 0xdeadbeefdeadbeeful};
   return take<T>(pattern);
 }
 template <class T>
-METAL_FUNC T nobody(T own, bool) {
+METAL_FUNC T nobody(T own) {
   return own;
 }
 
@@ -64,7 +64,7 @@ template <class T>
 METAL_FUNC T fetched(T v, uint lane, uint mask) {
   const bool there = (mask >> lane) & 1u;
   T other = value_of(v, there ? lane : assay_lane_index(), mask);
-  if (!there) other = garbage<T>(true);
+  if (!there) other = garbage<T>();
   return other;
 }
 
