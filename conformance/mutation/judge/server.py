@@ -223,14 +223,20 @@ class Stage:
         watch = Watch(request["first"])
         session.config.pluginmanager.register(watch)
         wanted = {test: place for place, test in enumerate(request["tests"])}
-        places = {item: wanted.get(item.nodeid, wanted.get(item.nodeid.partition("::")[0])) for item in session.items}
+        # A test is named whole, without its parameters, or by its file.
+        names = {
+            item: (item.nodeid, *(item.nodeid.partition(sign)[0] for sign in ("[", "::"))) for item in session.items
+        }
+        places = {item: next((wanted[name] for name in names[item] if name in wanted), None) for item in session.items}
         items = [item for item, place in places.items() if place is not None]
+        if not items:
+            return {"by": UNTOLD, "text": ""}
         items.sort(key=lambda item: (watch.place(item.nodeid), places[item]))
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if watch.by:
                 break
-        return {"by": watch.by if items else UNTOLD, "text": watch.text}
+        return {"by": watch.by, "text": watch.text}
 
 
 def main() -> None:
