@@ -15,6 +15,10 @@ _JUDGE = (
     *("test_judge_bounds.py", "test_judge.py"),
 )
 _CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
+_DECISION = (
+    *("test_gate_rules.py", "test_gate_legs.py", "test_gate_structs.py", "test_gate.py"),
+    "test_gate_statement.py",
+)
 # Every kernel is compiled anew for each fault of a header: their tests are few, and each kernel asks for all it can.
 _NUMBERS = ("test_executor_rounding.py", "test_executor_edges.py")
 _LANES = ("test_executor_lanes.py", "test_executor_lanes_checked.py", "test_executor_lanes_alone.py")
@@ -53,17 +57,15 @@ TEXTS = (
     Judging("conformance/judging/power.py", JUDGE, _JUDGE),
     Judging("fixtures/codec.py", CODEC, _CODEC),
     Judging("fixtures/encoding.py", CODEC, ("test_encoding.py", "test_codec_limits.py", "test_codec.py")),
-    Judging(
-        "conformance/gating/decision.py",
-        GATE,
-        ("test_gate_rules.py", "test_gate_legs.py", "test_gate.py", "test_gate_statement.py"),
-    ),
+    Judging("conformance/gating/decision.py", GATE, _DECISION),
     Judging(
         "conformance/gating/presence.py", GATE, ("test_gate_presence.py", "test_gate_rules.py", "test_gate_edges.py")
     ),
-    Judging("conformance/gating/waiving.py", GATE, ("test_gate_waiving.py", "test_gate_edges.py")),
+    Judging(
+        "conformance/gating/waiving.py", GATE, ("test_gate_waiving.py", "test_gate_edges.py", "test_gate_structs.py")
+    ),
     Judging("conformance/gating/coverage.py", GATE, ("test_gate_waiving.py",)),
-    Judging("conformance/gating/mutants.py", GATE, ("test_gate_mutants.py",)),
+    Judging("conformance/gating/mutants.py", GATE, ("test_gate_mutants.py", "test_gate_score.py")),
     Judging(
         f"{RUNTIME}/half.cpp",
         EXECUTOR,
