@@ -26,7 +26,6 @@ PACKAGE = "mlx_assay"
 FOREIGN = (
     *("pytest", "hypothesis", "numpy", "ml_dtypes", "mlx.core", "msgspec", "jinja2"),
     *("rich.console", "mpmath", "packaging.version", "concurrent.futures", "asyncio", "unittest.mock", "tomllib"),
-    *("jsonschema", "torch", "xgrammar", "mlx.nn"),
 )
 OPTIONS = (
     *("-o", "addopts=", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio"),

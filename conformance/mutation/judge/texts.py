@@ -16,8 +16,8 @@ _JUDGE = (
 )
 _CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
 _DECISION = (
-    *("test_gate_rules.py", "test_gate_legs.py", "test_gate_structs.py", "test_gate.py"),
-    "test_gate_statement.py",
+    *("test_gate_rules.py", "test_gate_legs.py", "test_gate_structs.py", "test_gate_rows.py"),
+    *("test_gate.py", "test_gate_statement.py"),
 )
 # Every kernel is compiled anew for each fault of a header: their tests are few, and each kernel asks for all it can.
 _NUMBERS = ("test_executor_rounding.py", "test_executor_edges.py")
@@ -116,7 +116,13 @@ TEXTS = (
     Judging(
         f"{RUNTIME}/shadow.cpp",
         EXECUTOR,
-        ("test_checker_addresses.py", "test_checker_spans.py", "test_checker_owners.py", "test_checker.py"),
+        (
+            "test_checker_addresses.py",
+            "test_checker_spans.py",
+            "test_checker_owners.py",
+            "test_checker_far.py",
+            "test_checker.py",
+        ),
         (
             "static u32 region_of(const Check* c, u64 at) {",
             "void* assay_access(void* pointer, u32 size, u32 how_align, u32 site) {",
