@@ -95,7 +95,7 @@ def launched() -> dict[str, str]:
 
 def test_the_sampling_kernels_become_ptx_that_nvidias_assembler_takes(tmp_path: Path) -> None:
     texts = launched()
-    assert len([name for name in texts if "normalized_argmax_given" in name]) == 3
+    assert len([name for name in texts if "normalized_argmax_maxima" in name]) == 3
     assert len([name for name in texts if "token_bitmask" in name]) == 3
     ptxas = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
     for name, source in texts.items():

@@ -89,7 +89,7 @@ def _check_rank(logits: mx.array) -> None:
 
 def _normalized(logits: mx.array) -> mx.array:
     if _sums_proven():
-        return _launched(_kernel("summed"), MLX_READERS, logits)
+        return _launched(_kernel("sums"), MLX_READERS, logits)
     logits = mx.contiguous(logits)
     return _selected(logits, mx.logsumexp(logits, axis=-1, keepdims=True))
 
@@ -100,7 +100,7 @@ def _sums_proven() -> bool:
 
 
 def _selected(logits: mx.array, lse: mx.array) -> mx.array:
-    return _launched(_kernel("given"), MOST_READERS, logits, lse)
+    return _launched(_kernel("maxima"), MOST_READERS, logits, lse)
 
 
 def _launched(kernel: executors.Kernel, most: int, logits: mx.array, *lse: mx.array) -> mx.array:
@@ -120,15 +120,15 @@ def _launched(kernel: executors.Kernel, most: int, logits: mx.array, *lse: mx.ar
 
 
 @cache
-def _kernel(lse: str) -> executors.Kernel:
-    """The kernel whose lse is "given", or "summed" of the same read of the logits."""
-    given = lse == "given"
+def _kernel(kept: str) -> executors.Kernel:
+    """The kernel whose readers keep "maxima" alone, lse being given, or the "sums" that it is made of."""
+    given = kept == "maxima"
     return executors.metal_kernel(
-        name=f"normalized_argmax_{lse}",
+        name=f"normalized_argmax_{kept}",
         input_names=["logits", *(["lse"] if given else []), "vocab"],
         output_names=["out"],
-        header=metal_text("argmax/shared") + metal_text("argmax/maxima" if given else "argmax/sums"),
-        source=metal_text("argmax/scan") + metal_text(f"argmax/{lse}") + metal_text("argmax/search"),
+        header=metal_text("argmax/shared") + metal_text(f"argmax/{kept}"),
+        source="".join(metal_text(f"argmax/{part}") for part in ("scan", "given" if given else "summed", "search")),
     )
 
 

@@ -1,5 +1,8 @@
 // What a reader keeps of its logits: the greatest that is a number, and whether there is a NaN. The score never
 // decreases as the logit grows, so this says all that the search needs.
+template <typename T>
+constexpr constant uint CHUNK = 16 / sizeof(T);
+
 struct Reader {
   float maximum;
   bool nan;

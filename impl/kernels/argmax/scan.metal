@@ -1,5 +1,5 @@
 // A threadgroup a row: its readers look at every logit once.
-constexpr uint LOGITS = 16 / sizeof(T);
+constexpr uint LOGITS = CHUNK<T>;
 const uint reader = thread_position_in_threadgroup.x;
 const uint readers = threads_per_threadgroup.x;
 const uint lane = thread_index_in_simdgroup;
@@ -14,6 +14,6 @@ Reader own = begun();
 #pragma clang loop unroll(disable)
 for (uint chunk = reader; chunk * LOGITS < vocab; chunk += readers) {
   T values[LOGITS];
-  read(from, chunk * LOGITS, vocab, values);
+  read<LOGITS>(from, chunk * LOGITS, vocab, values);
   take<LOGITS>(own, values);
 }

@@ -1,8 +1,8 @@
 // A score is one element of `logits - lse`, rounded to the logits' dtype: scores decide, since rounding makes ties that
 // the logits do not have.
 //
-// The threads of a threadgroup, the readers, share a row chunk by chunk, a chunk being the 16 bytes that one load takes:
-// of R readers reader r has the chunks r, r + R, r + 2 R and so on.
+// The threads of a threadgroup, the readers, share a row chunk by chunk, a chunk being the 16 or 8 bytes that one load
+// takes: of R readers reader r has the chunks r, r + R, r + 2 R and so on.
 constant constexpr uint NONE = 0xffffffffu;
 
 // Which NaN score wins: none, the first, or none but one at id 0.
@@ -15,15 +15,29 @@ inline float score(T logit, T lse) {
   return float(T(logit - lse));
 }
 
-// The 16 bytes of a chunk. An input of fewer than eight elements lies in constant memory.
-template <typename T>
-inline uint4 chunk_at(const device T* place) {
-  return *(const device uint4*)place;
-}
-template <typename T>
-inline uint4 chunk_at(const constant T* place) {
-  return *(const constant uint4*)place;
-}
+// The bytes of a chunk, with zeros behind eight. An input of fewer than eight elements lies in constant memory.
+template <uint bytes>
+struct Chunk {
+  template <typename T>
+  static uint4 at(const device T* place) {
+    return *(const device uint4*)place;
+  }
+  template <typename T>
+  static uint4 at(const constant T* place) {
+    return *(const constant uint4*)place;
+  }
+};
+template <>
+struct Chunk<8> {
+  template <typename T>
+  static uint4 at(const device T* place) {
+    return uint4(*(const device uint2*)place, 0, 0);
+  }
+  template <typename T>
+  static uint4 at(const constant T* place) {
+    return uint4(*(const constant uint2*)place, 0, 0);
+  }
+};
 
 template <typename T>
 inline T logit_of(uint4 words, uint e) {
@@ -35,16 +49,16 @@ inline float logit_of<float>(uint4 words, uint e) {
 }
 
 // The logits of a row from id `first` on, with -inf behind its end; `row` lies in device or constant memory.
-template <typename T, typename Row>
+template <uint count, typename T, typename Row>
 inline void read(Row row, uint first, uint vocab, thread T* logits) {
-  constexpr uint LOGITS = 16 / sizeof(T);
-  if (size_t(row) % 16 == 0 && first + LOGITS <= vocab) {
-    const uint4 words = chunk_at(row + first);
+  constexpr uint BYTES = count * sizeof(T);
+  if (size_t(row) % BYTES == 0 && first + count <= vocab) {
+    const uint4 words = Chunk<BYTES>::at(row + first);
 #pragma unroll
-    for (uint e = 0; e < LOGITS; ++e) logits[e] = logit_of<T>(words, e);
+    for (uint e = 0; e < count; ++e) logits[e] = logit_of<T>(words, e);
   } else {
 #pragma unroll
-    for (uint e = 0; e < LOGITS; ++e) {
+    for (uint e = 0; e < count; ++e) {
       const T logit = row[min(first + e, vocab - 1)];
       logits[e] = first + e < vocab ? logit : T(-INFINITY);
     }

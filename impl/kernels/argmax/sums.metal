@@ -1,6 +1,9 @@
 // What a reader keeps where the logsumexp is made of the same read: the greatest of its logits and the sum of their
 // exponentials below it, as the threads of MLX's CUDA kernel have them (mlx/backend/cuda/logsumexp.cu). Its compiler
 // fuses the first product and sum; what it rounds apart is apart here.
+template <typename T>
+constexpr constant uint CHUNK = 16 / sizeof(T);
+
 struct Reader {
   float maximum;
   float sum;
