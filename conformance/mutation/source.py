@@ -57,7 +57,7 @@ APART: Mapping[str, str] = {
     "argmax/__init__.py": "It holds nothing.",
     "argmax/sums.metal": "It has the bits of MLX's CUDA logsumexp, and runs on that back end alone.",
     "argmax/summed.metal": "It has the bits of MLX's CUDA logsumexp, and runs on that back end alone.",
-    "argmax/sums_metal.metal": "It has the bits of MLX's Metal logsumexp; ci/selftest/test_argmax_sums.py alone runs it.",
+    "argmax/sums_metal.metal": "It has the bits of MLX's Metal logsumexp; ci/selftest/test_argmax_sums.py runs it.",
     "text.py": "It reads a file of this package.",
     "graph.py": "It chooses between executors, and every case of a run has one executor.",
     "trellis/misalignment.metal": "No operation launches it; ci/selftest/test_trellis_kernels.py does.",
