@@ -17,11 +17,16 @@ _JUDGE = (
 _CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
 _DECISION = (
     *("test_gate_rules.py", "test_gate_legs.py", "test_gate_structs.py", "test_gate_rows.py"),
-    *("test_gate.py", "test_gate_statement.py"),
+    *("test_gate_twice.py", "test_gate.py", "test_gate_statement.py"),
 )
 # Every kernel is compiled anew for each fault of a header: their tests are few, and each kernel asks for all it can.
 _NUMBERS = ("test_executor_rounding.py", "test_executor_edges.py")
-_LANES = ("test_executor_lanes.py", "test_executor_lanes_checked.py", "test_executor_lanes_alone.py")
+_LANES = (
+    "test_executor_lanes.py",
+    "test_executor_lanes_checked.py",
+    "test_executor_lanes_alone.py",
+    "test_executor_lanes_apart.py",
+)
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ TEXTS = (
             "test_checker_spans.py",
             "test_checker_owners.py",
             "test_checker_far.py",
+            "test_checker_halves.py",
             "test_checker.py",
         ),
         (

@@ -1,0 +1,38 @@
+"""Lanes that ask without the others: their own windows hold, whatever the others asked for before."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import pytest
+
+from mlx_assay.impl.executors import metal_kernel, use
+
+pytestmark = pytest.mark.filterwarnings("ignore::mlx_assay.impl.executors.DivergenceWarning")
+
+
+@pytest.mark.parametrize("way", ["down", "up"])
+def test_a_window_is_that_of_the_lanes_that_ask(way: str) -> None:
+    body = (
+        "uint i = thread_position_in_grid.x, v = a[i];\n"
+        f"uint r = simd_shuffle_and_fill_{way}(v, v + 100, ushort(2), ushort(8));\n"
+        f"if (i >= 16) r = simd_shuffle_and_fill_{way}(v, v + 100, ushort(1), ushort(4));\n"
+        "out[i] = r;"
+    )
+    kernel = metal_kernel("apart", ["a"], ["out"], body)
+    with use("host"):
+        (out,) = kernel(
+            inputs=[mx.arange(32, dtype=mx.uint32)],
+            grid=(32, 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(32,)],
+            output_dtypes=[mx.uint32],
+        )
+
+    def window(lane: int, delta: int, width: int) -> int:
+        base = lane // width * width
+        lanes = list(range(base, base + width))
+        filling = [one + 100 for one in lanes]
+        row = lanes + filling if way == "down" else filling + lanes
+        return row[lane - base + (delta if way == "down" else width - delta)]
+
+    assert out.tolist() == [window(lane, *((2, 8) if lane < 16 else (1, 4))) for lane in range(32)]
