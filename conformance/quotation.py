@@ -34,7 +34,10 @@ def quoted(text: str) -> str:
 
 def legible(text: str, limit: int) -> str:
     """The first characters of a text, none of which steers a terminal; its lines stay apart."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:limit])
+    shown = text[:limit]
+    if shown.replace("\n", "").replace("\t", "").isprintable():
+        return shown
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in shown)
 
 
 def phrase(text: str, limit: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -48,9 +49,15 @@ def _cap_kept(arguments: Arguments) -> bool:
     return not bool(denormal(load("precise_softcap").scalar(arguments["cap"], x.dtype)))
 
 
+@cache
+def constants_whole() -> bool:
+    """Whether the installed MLX compiles every digit of a constant; asked once, since the answer is read from disk."""
+    return numbers_of(version("mlx")) >= WHOLE_CONSTANTS_SINCE
+
+
 def cap_printed(arguments: Arguments) -> bool:
     """Rule 11: whether a compiled graph of the installed MLX has the cap that its operations have one by one."""
-    if numbers_of(version("mlx")) >= WHOLE_CONSTANTS_SINCE:
+    if constants_whole():
         return True
     dtype = arguments["x"].dtype
     scalar = load("precise_softcap").scalar

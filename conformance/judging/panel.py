@@ -15,6 +15,7 @@ from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict
 
+Applies = Callable[[Arguments], bool]
 Loader = Callable[[str], Any]
 """From an oracle's name to its module."""
 
@@ -108,17 +109,23 @@ class Panel:
                     prepared = self._contract.prepare(arguments)
             except Exception as error:
                 raise Disagreement(f"Preparing the oracles failed: {type(error).__name__}: {error}") from error
+            answers: dict[Applies, bool] = {}
             expected = [
-                self._ask(reference, prepared) for reference in self.references if self._asks(reference, prepared)
+                self._ask(reference, prepared)
+                for reference in self.references
+                if self._asks(reference, prepared, answers)
             ]
             with stage("comparison"):
                 for other in expected[1:]:
                     self._hold(expected[0], other)
         return expected if any(one.reference.alone for one in expected) else []
 
-    def _asks(self, reference: Reference, arguments: Arguments) -> bool:
-        with self._stage(reference):
-            return reference.applies(arguments)
+    def _asks(self, reference: Reference, arguments: Arguments, answers: dict[Applies, bool]) -> bool:
+        """Whether an oracle has an opinion; references with the same condition ask it once."""
+        if (known := answers.get(reference.applies)) is None:
+            with self._stage(reference):
+                known = answers[reference.applies] = reference.applies(arguments)
+        return known
 
     def _stage(self, reference: Reference) -> AbstractContextManager[None]:
         name = f"oracle {self._standings[reference.oracle].name}"

@@ -34,6 +34,8 @@ _types = {name: getattr(_core, name) for name in DTYPES}
 _memoryview, _len, _type, _list, _str = memoryview, len, type, list, str
 _class_name: Any = type.__dict__["__name__"].__get__
 _contiguous, _empty, _full, _invert = np.ascontiguousarray, np.empty, np.full, np.bitwise_not
+_from_buffer = np.frombuffer
+_NARROWED = "float64"
 _pwrite = os.pwrite
 _viewed, _read = viewed, read
 _stage = stage
@@ -93,8 +95,7 @@ class Material:
         if size and not _read(self._arena, buffer, argument.offset):
             raise SystemExit("the arena ended before its input")
         if argument.kind == "mx":
-            bits = _array(buffer.view(_plain[dtype.itemsize]).reshape(argument.shape))
-            return self._mlx_array(position, _view(bits, _types[argument.dtype]), argument)
+            return self._mlx_array(position, _mlx_base(buffer, dtype, argument), argument)
         self._given.append((buffer, size))
         self._host.append(buffer)
         array = _viewed(buffer.view(dtype).reshape(argument.shape), argument.steps, np)
@@ -103,7 +104,8 @@ class Material:
     def _mlx_array(self, position: int, base: Any, argument: TensorArgument) -> Any:
         """The view of `base`, in the object that held the last one of its shape; strides are kept."""
         array = _viewed(base, argument.steps, _core)
-        _eval(base, array)
+        if argument.steps:
+            _eval(base, array)
         key = (position, _shape_of(array), _dtype_of(array))
         held = self._objects.get(key)
         if held is None:
@@ -161,21 +163,33 @@ class Material:
         return Returned(index, "", _dtype_name(dtype).removeprefix("mlx.core."), shape, written)
 
 
+def _mlx_base(buffer: np.ndarray, dtype: np.dtype[Any], argument: TensorArgument) -> Any:
+    """An evaluated array of these bits; a float64, which MLX would narrow, by way of a view, which is not evaluated."""
+    if argument.dtype != _NARROWED:
+        return _array(buffer.view(dtype).reshape(argument.shape))
+    base = _view(_array(buffer.view(_plain[dtype.itemsize]).reshape(argument.shape)), _types[argument.dtype])
+    _eval(base)
+    return base
+
+
 def put(arena: int, array: Any, offset: int) -> int:
-    """Writes an array's bytes in C order to the arena; how many they are."""
-    if _type(array) is _array:
-        array = _view(array, _unsigned[_size_of(_dtype_of(array))])
+    """Writes an array's bytes in C order to the arena; how many they are.
+
+    A view in MLX costs a wait for its thread, so none is made where the array's own memory can be had.
+    """
     data = _memoryview(array)
     size = data.nbytes
     if size == 0:
         return 0
     if not data.c_contiguous:
+        if _type(array) is _array:
+            data = _memoryview(_view(array, _unsigned[_size_of(_dtype_of(array))]))
         data = _memoryview(_contiguous(data).data)
-    written = 0
-    while written < size:
-        if written:
-            data = _memoryview(data).cast("B")[written:] if data.format != "B" or data.ndim != 1 else data[written:]
-        written += _pwrite(arena, data, offset + written)
+    written = _pwrite(arena, data, offset)
+    if written < size:
+        octets = _from_buffer(data, np.uint8)
+        while written < size:
+            written += _pwrite(arena, octets[written:].data, offset + written)
     return size
 
 

@@ -23,6 +23,8 @@ def _refused(name: str, value: object, expected: str) -> TypeError:
 
 
 def _listed(name: str, value: object, expected: str) -> list[Any]:
+    if type(value) in (list, tuple):
+        return list(cast("Iterable[Any]", value))
     sequence = hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, _NO_LISTS)
     if not sequence:
         raise _refused(name, value, expected)
@@ -64,7 +66,19 @@ def _array(value: Any) -> mx.array:
     return mx.array(value)
 
 
+def _plain(value: Any) -> bool:
+    """Whether it is a tuple of Python's integers of MLX's range, as nearly always; six are looked at a launch."""
+    if type(value) is not tuple:
+        return False
+    for one in value:  # noqa: SIM110 - a generator costs more than the rest
+        if type(one) is not int or not -MAX_AXIS <= one <= MAX_AXIS:
+            return False
+    return True
+
+
 def _integers(name: str, value: Any, expected: str) -> tuple[int, ...]:
+    if _plain(value):
+        return cast("tuple[int, ...]", value)
     try:
         given = tuple(operator.index(one) for one in _listed(name, value, expected))
     except TypeError:

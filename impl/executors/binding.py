@@ -1,6 +1,7 @@
 """Binding a launch's buffers: by index, checked against what is known of the kernel's arguments."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ _ELEMENTS = {
 _RAW = "i1"
 
 
+@cache
 def _element(dtype: Any) -> str:
     name = str(dtype).rpartition(".")[2]
     if name == "bfloat16":
@@ -56,6 +58,7 @@ class Binding:
         self._name = name
         self._buffers = buffers
         self._constants = constants
+        self._known = {a.location for a in buffers}
 
     def addresses(self, buffers: Sequence[Any] | Mapping[int, Any], keep: list[object]) -> list[int]:
         """One address a buffer, 0 for one that is not bound; the arrays behind them are put into `keep`.
@@ -63,8 +66,7 @@ class Binding:
         ValueError, TypeError: a buffer is missing, unknown, too small, read-only, misaligned, or of another type.
         """
         given = dict(buffers) if isinstance(buffers, Mapping) else dict(enumerate(buffers))
-        known = {a.location for a in self._buffers}
-        if extra := sorted(set(given) - known):
+        if extra := sorted(given.keys() - self._known):
             raise ValueError(f"kernel {self._name!r} has no buffer {extra[0]}: expected {self._described()}")
         out = []
         for argument in self._buffers:
@@ -86,27 +88,31 @@ class Binding:
         return ", ".join(f"{a.location}: {a.type_name} {a.name}" for a in self._buffers)
 
     def _address(self, argument: Argument, value: Any, keep: list[object]) -> int:
-        label = f"kernel {self._name!r}, buffer {argument.location} ({argument.type_name} {argument.name})"
         if argument.writable and not (isinstance(value, np.ndarray) and value.flags.writeable):
             raise ValueError(
-                f"{label}: the kernel writes it, expected a writable NumPy array but got {type(value).__name__}"
+                f"{self._label(argument)}: the kernel writes it, expected a writable NumPy array but got "
+                f"{type(value).__name__}"
             )
-        array = _array(label, value)
+        array = value if isinstance(value, np.ndarray) else _array(self._label(argument), value)
         expected, element = _ELEMENTS.get(argument.type_name), _element(array.dtype)
         if expected and element not in (expected, _RAW) and not (expected == "bf2" and element == "i2"):
-            raise TypeError(f"{label}: got {array.dtype}, expected {argument.type_name}, or its bytes as uint8")
+            raise TypeError(
+                f"{self._label(argument)}: got {array.dtype}, expected {argument.type_name}, or its bytes as uint8"
+            )
         keep.append(array)
-        address, _ = launch.layout(array)
+        address = launch.address(array)
         if array.nbytes < argument.bytes:
-            raise ValueError(f"{label}: got {array.nbytes} bytes, expected {argument.bytes} or more")
+            raise ValueError(f"{self._label(argument)}: got {array.nbytes} bytes, expected {argument.bytes} or more")
         if address % argument.alignment:
-            raise ValueError(f"{label}: lies at {address:#x}, expected a multiple of {argument.alignment}: give a copy")
+            told = f"lies at {address:#x}, expected a multiple of {argument.alignment}: give a copy"
+            raise ValueError(f"{self._label(argument)}: {told}")
         return address
+
+    def _label(self, argument: Argument) -> str:
+        return f"kernel {self._name!r}, buffer {argument.location} ({argument.type_name} {argument.name})"
 
 
 def _array(label: str, value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value
     if isinstance(value, np.generic):
         return np.array([value])
     if isinstance(value, bytes | bytearray | memoryview):

@@ -152,7 +152,7 @@ class HostKernel:
                 for extra in self.definition.extras(name):
                     values = _EXTRAS[extra](array, strides)
                     keep.append(values)
-                    at = values.ctypes.data
+                    at = launch.address(values)
                     arguments.append(Argument(f"{name}_{extra}", at, 0, values.nbytes, values.itemsize))
         return arguments
 
@@ -257,7 +257,7 @@ class HostKernel:
         arguments = self._arguments(inputs, keep)
         outputs = self.untouched(output_shapes, output_dtypes, init_value, poison)
         for name, out in zip(definition.output_names, outputs, strict=True):
-            arguments.append(Argument(name, launch.layout(out)[0], 0, out.nbytes, out.itemsize, True))
+            arguments.append(Argument(name, launch.address(out), 0, out.nbytes, out.itemsize, True))
         how = (grid, threadgroup, poison, choice.code(choice.current_schedule()))
         if prepared is None:
             self._count(text, arguments, how)

@@ -3,6 +3,8 @@
 import ctypes
 from collections.abc import Sequence
 
+import numpy as np
+
 from mlx_assay.impl.executors import crew, fidelity
 from mlx_assay.impl.executors.arguments import axes
 from mlx_assay.impl.executors.divergence import Divergence
@@ -75,7 +77,20 @@ def layout(array: object) -> tuple[int, tuple[int, ...]]:
     view = _Buffer()
     _get_buffer(array, view, _STRIDED)
     try:
-        return view.address or 0, tuple(view.strides[i] // view.itemsize for i in range(view.ndim))
+        strides, size = view.strides, view.itemsize
+        return view.address or 0, tuple([strides[i] // size for i in range(view.ndim)])
+    finally:
+        _release_buffer(view)
+
+
+def address(array: object) -> int:
+    """The first half of `layout`."""
+    if isinstance(array, np.ndarray):
+        return int(array.__array_interface__["data"][0])
+    view = _Buffer()
+    _get_buffer(array, view, _STRIDED)
+    try:
+        return view.address or 0
     finally:
         _release_buffer(view)
 
@@ -107,9 +122,9 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
     ValueError: a negative axis, an empty threadgroup, or more than 1,024 threads in one.
     """
     grid, threadgroup = axes("grid", grid), axes("threadgroup", threadgroup)
-    for name, value in (("grid", grid), ("threadgroup", threadgroup)):
-        if min(value) < 0:
-            raise ValueError(f"[metal_kernel] Expected `{name}` to be without negative numbers but got {tuple(value)}.")
+    if min(grid) < 0 or min(threadgroup) < 0:
+        name, value = ("grid", grid) if min(grid) < 0 else ("threadgroup", threadgroup)
+        raise ValueError(f"[metal_kernel] Expected `{name}` to be without negative numbers but got {value}.")
     threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
     if threads > MAX_THREADS_PER_THREADGROUP:
         raise ValueError(
@@ -118,7 +133,7 @@ def check_grid(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[tuple[i
         )
     if threads == 0:
         raise ValueError(f"[metal_kernel] Expected `threadgroup` to hold a thread but got {tuple(threadgroup)}.")
-    return grid, tuple(min(t, g) for t, g in zip(threadgroup, grid, strict=True))
+    return grid, (min(threadgroup[0], grid[0]), min(threadgroup[1], grid[1]), min(threadgroup[2], grid[2]))
 
 
 def prepare(

@@ -174,6 +174,8 @@ class RawKernel:
 
 
 def _axes(value: Axes | None) -> tuple[int, ...]:
+    if type(value) is tuple and len(value) == 3:
+        return (int(value[0]), int(value[1]), int(value[2]))
     if value is None or isinstance(value, SupportsIndex):
         return (0 if value is None else operator.index(value), 1, 1)
     return (*(int(n) for n in value), *(1,) * (3 - len(value)))

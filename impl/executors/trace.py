@@ -24,6 +24,41 @@ def tracing(*arrays: mx.array) -> bool:
     return False
 
 
+_EDGE = "->"
+
+
+def differentiated(*arrays: mx.array) -> bool:
+    """Whether a gradient or a tangent may be asked through these arrays, which are evaluated.
+
+    MLX has no question for it. An evaluated array has forgotten what it was made of, but where its function is being
+    differentiated: what it is made of there begins with a copy of the argument.
+    """
+    return not _forgets() or _remembered(*arrays)
+
+
+def _remembered(*arrays: mx.array) -> bool:
+    graph = io.StringIO()
+    mx.export_to_dot(graph, *arrays)
+    return _EDGE in graph.getvalue()
+
+
+@cache
+def _forgets() -> bool:
+    """Whether the installed MLX tells the two apart so, which later ones may do otherwise: asked of it once."""
+    met = []
+
+    def ask(array: mx.array) -> mx.array:
+        mx.eval(array)
+        met.append(_remembered(array))
+        return array * array
+
+    one = mx.array(1.0)
+    for differentiate in (mx.vjp, mx.jvp):
+        differentiate(ask, [one], [one])
+    mx.eval(one)
+    return met == [True, True] and not _remembered(one)
+
+
 def shapeless_tracing() -> bool:
     """True inside an mx.compile(..., shapeless=True) trace, where a custom kernel's output shapes cannot be inferred.
 
@@ -100,7 +135,7 @@ def without_derivative(inputs: Sequence[mx.array], outputs: list[mx.array]) -> l
     ValueError, where a gradient or a tangent is asked through them: MLX's own. Without it they would be constants, and
     gradients silently zero. In a forked child they are: MLX has no thread there that could evaluate anything.
     """
-    if not inputs or _forked:
+    if not inputs or _forked or not differentiated(*inputs):
         return outputs
     function: Any = mx.custom_function(lambda *_: outputs)
     function.vjp(_refusing("vjp"))
