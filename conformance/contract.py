@@ -37,6 +37,11 @@ class Rule:
     until: str = ""
 
 
+def always(arguments: Arguments) -> bool:
+    """An oracle has an opinion on whatever there is."""
+    return True
+
+
 @dataclass(frozen=True)
 class Reference:
     """One oracle's part in a contract.
@@ -53,7 +58,7 @@ class Reference:
     conforms: Verdict = Verdict.SAME_VALUE
     ulps: Callable[[Arguments, np.ndarray], int | np.ndarray] | None = None
     rule: str = ""
-    applies: Callable[[Arguments], bool] = lambda arguments: True
+    applies: Callable[[Arguments], bool] = always
     alone: bool = True
 
 

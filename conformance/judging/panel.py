@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlx_assay.conformance.contract import Arguments, Contract, Reference
+from mlx_assay.conformance.contract import Arguments, Contract, Reference, always
 from mlx_assay.conformance.judging.compare import Comparison, compare
 from mlx_assay.conformance.stopwatch import stage
 from mlx_assay.conformance.verdict import Verdict
@@ -122,9 +122,12 @@ class Panel:
 
     def _asks(self, reference: Reference, arguments: Arguments, answers: dict[Applies, bool]) -> bool:
         """Whether an oracle has an opinion; references with the same condition ask it once."""
-        if (known := answers.get(reference.applies)) is None:
+        condition = reference.applies
+        if condition is always:
+            return True
+        if (known := answers.get(condition)) is None:
             with self._stage(reference):
-                known = answers[reference.applies] = reference.applies(arguments)
+                known = answers[condition] = condition(arguments)
         return known
 
     def _stage(self, reference: Reference) -> AbstractContextManager[None]:

@@ -141,12 +141,13 @@ class HostKernel:
         arguments: list[Argument] = []
         for name, array in zip(self.definition.input_names, inputs, strict=True):
             address, strides = launch.layout(array)
-            if self.definition.ensure_row_contiguous and not launch.row_contiguous(array.shape, strides):
-                array = mx.contiguous(array)
+            contiguous = launch.row_contiguous(array.shape, strides)
+            if self.definition.ensure_row_contiguous and not contiguous:
+                array, contiguous = mx.contiguous(array), True
                 mx.eval(array)
                 address, strides = launch.layout(array)
             keep.append(array)
-            before, size = extent(array.shape, strides, array.itemsize)
+            before, size = (0, array.nbytes) if contiguous else extent(array.shape, strides, array.itemsize)
             arguments.append(Argument(name, address, before, size, array.itemsize))
             if array.ndim:
                 for extra in self.definition.extras(name):

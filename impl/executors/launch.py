@@ -108,8 +108,9 @@ def contents(array: object) -> bytes:
 def row_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether elements lie in row-major order without gaps; an axis of size 1 may have any stride."""
     step = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1 and stride != step:
+    for axis in range(len(shape) - 1, -1, -1):
+        size = shape[axis]
+        if size != 1 and strides[axis] != step:
             return False
         step *= size
     return True

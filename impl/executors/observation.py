@@ -5,14 +5,12 @@ A recorder is told before and afterwards, of launches on any executor.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mlx_assay.impl.executors.signature import Definition
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """A kernel with the arguments of one call.
 
     `run` runs it, as often as it is called, and gives its outputs; `skip` gives them as they are before it runs.
@@ -22,8 +20,7 @@ class Launch:
     skip: Callable[[], list[Any]]
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """What a kernel was called with: the arguments of the object that mx.fast.metal_kernel returns."""
 
     inputs: Sequence[Any]

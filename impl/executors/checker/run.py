@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from mlx_assay.impl.executors.stage import stage
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """A device array of a call: where its first element is, and the bytes that are its own, some of them before.
 
     `initial`: what an output holds before the run; None: the poison. `residue`: where memory of its kind begins, modulo
