@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -278,6 +279,7 @@ def test_a_run_tells_of_its_stages(tmp_path: Path) -> None:
     # One of the command's own, to learn what there is to judge.
     assert started["implementation"] == 3
     judged = {one.operation: one.count for one in report.stages if (one.process, one.stage) == ("judge", "judge")}
-    assert judged == {"trellis_code_values": 6, "apply_token_bitmask": len(report.cases) - 6}
+    assert judged == Counter(record.operation for record in report.cases)
+    assert len(judged) == 2
     everything = float(next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("all ")))
     assert 0.6 * everything <= sum(one.cpu for one in report.stages) <= everything + 0.1
