@@ -18,6 +18,7 @@ from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.process import protocol, serve
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_memory
 from mlx_assay.conformance.process.material import put
+from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import counting, fidelity
 
@@ -31,7 +32,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
     limit_memory()
     faulthandler.enable(all_threads=False)
     warnings.simplefilter("ignore", executors.DivergenceWarning)
-    channel = serve.Channel(orders, replies)
+    channel = Channel(orders, replies)
     text = channel.receive()
     if text is None:
         return
@@ -53,7 +54,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
 class Server:
     """What is measured, and what has been made ready for it. The implementation is imported last."""
 
-    def __init__(self, channel: serve.Channel, arena: int, start: message.Start) -> None:
+    def __init__(self, channel: Channel, arena: int, start: message.Start) -> None:
         self._channel = channel
         self._arena = arena
         self._executor = start.executor

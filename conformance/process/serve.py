@@ -18,8 +18,8 @@ import msgspec
 from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_files, limit_memory
 from mlx_assay.conformance.process.material import ChangedInput, Material
+from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.conformance.process.protocol import (
-    LINE_LIMIT,
     TEXT_LIMIT,
     Call,
     Found,
@@ -32,7 +32,6 @@ from mlx_assay.conformance.process.protocol import (
     Returned,
     Start,
     decode_order,
-    line,
 )
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import choice, fidelity
@@ -51,38 +50,11 @@ _builtin_exceptions = {
 }
 _format_exception = traceback.format_exception
 _class_name = type.__dict__["__name__"].__get__
-_read, _write, _line, _decode_order, _str, _type = os.read, os.write, line, decode_order, str, type
+_decode_order, _str, _type = decode_order, str, type
 _poison = executors.poison
 _schedule = choice.schedule
 _replace = msgspec.structs.replace
 _stage, _taken = stopwatch.stage, stopwatch.taken
-
-
-class Channel:
-    """The two pipes to the judge."""
-
-    def __init__(self, orders: int, replies: int) -> None:
-        self._orders = orders
-        self._replies = replies
-        self._buffer = bytearray()
-
-    def receive(self) -> bytes | None:
-        """The next line, or None once the judge has closed its end."""
-        while (end := self._buffer.find(b"\n")) < 0:
-            with _stage("idle"):
-                data = _read(self._orders, LINE_LIMIT)
-            if not data:
-                return None
-            self._buffer += data
-        text = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        return text
-
-    def send(self, *replies: msgspec.Struct) -> None:
-        """Writes a line for each, all at once."""
-        data = memoryview(b"".join(map(_line, replies)))
-        while data:
-            data = data[_write(self._replies, data) :]
 
 
 def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
