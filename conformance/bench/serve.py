@@ -17,7 +17,6 @@ from mlx_assay.conformance.bench.sentry import Sentry, Streams
 from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.process import protocol, serve
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_memory
-from mlx_assay.conformance.process.channel import Channel
 from mlx_assay.conformance.process.material import put
 from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.impl import executors

@@ -17,7 +17,6 @@ import msgspec
 
 from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.process.bounds import die_with_parent, limit_files, limit_memory
-from mlx_assay.conformance.process.channel import Channel
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.conformance.process.protocol import (
