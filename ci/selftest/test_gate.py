@@ -43,7 +43,7 @@ def waiver(query: str, expect: str = "differs", until: str = "2026-06-01", more:
 
 def test_a_sound_report_passes(gate: Gate) -> None:
     assert gate(report()) == EXIT_CONFORMS, gate.text
-    assert "conforms: reports: 1, cases: 30" in gate.text
+    assert f"conforms: reports: 1, cases: {len(ids())}" in gate.text
 
 
 @pytest.mark.parametrize("verdict", FAILING)
@@ -124,7 +124,7 @@ def test_a_waiver_covers_the_case_that_fails_as_it_expects(gate: Gate) -> None:
         (waiver(FIRST, until="2026-05-31"), "it expired: its last day was 2026-05-31"),
         (waiver(FIRST, "crashed"), "expected crashed but got differs"),
         (waiver(SECOND), "now conforming: 1 case"),
-        (waiver("normalized_argmax/bfloat16/ties/*"), "now conforming: 29 cases"),
+        (waiver("normalized_argmax/bfloat16/ties/*"), f"now conforming: {len(ids()) - 1} cases"),
         (waiver("normalized_argmax/float32/ties/*"), "it meets no case of any report"),
         (waiver(FIRST) + waiver(FIRST), "another waiver covers"),
     ],
@@ -229,7 +229,7 @@ def test_what_is_written(gate: Gate) -> None:
     made = json.loads(Path(paths["json"]).read_bytes())
     jsonschema.validate(made, decision.schema())
     assert (made["verdict"], made["schema"]) == ("incomplete", "urn:mlx-assay:gate:1")
-    assert made["legs"][0] | {"leg": "host", "cases": 30, "verdict": "conforms"} == made["legs"][0]
+    assert made["legs"][0] | {"leg": "host", "cases": len(ids()), "verdict": "conforms"} == made["legs"][0]
     text = Path(paths["markdown"]).read_text()
     assert "<b>" not in text
     assert "*x*" not in text

@@ -49,7 +49,7 @@ def test_a_report_keeps_what_a_failing_program_said(tmp_path: Path) -> None:
     fault.write_text("exits-with-7")
     file = tmp_path / "report.json"
     program = f"cmd: {PYTHON} {PROGRAMS / 'faults.py'} {fault}"
-    query = "apply_token_bitmask/bfloat16/mask/all-allowed?vocab=33"
+    query = "apply_token_bitmask/bfloat16/mask/all-allowed?vocab=31"
     done = run(query, "--implementation", program, "--report", str(file), "-n", "0")
     assert done.returncode == 1, done.stdout + done.stderr
     records = json.loads(file.read_bytes())["cases"]
