@@ -32,7 +32,7 @@ class Stopwatch:
         self.thread = get_ident()
         self.claimed = 0.0
         self._stage = first
-        self._spent: dict[str, list[float]] = {}
+        self.spent: dict[str, list[float]] = {}
         self._cpu, self._wall = 0.0, time.perf_counter() - age()
         self.count(first)
 
@@ -40,7 +40,9 @@ class Stopwatch:
         """From now on time is that stage's; gives the one before."""
         cpu, wall = _cpu_clock(), _wall_clock()
         before = self._stage
-        spent = self._spent.get(before) or self._of(before)
+        spent = self.spent.get(before)
+        if spent is None:
+            spent = self.spent[before] = [0, 0.0, 0.0]
         spent[1] += cpu - self._cpu
         spent[2] += wall - self._wall
         self._cpu, self._wall, self._stage = cpu, wall, stage
@@ -60,13 +62,13 @@ class Stopwatch:
     def take(self) -> Spent:
         """What was spent since the last time, the running stage's time up to now included."""
         self.turn(self._stage)
-        taken = {stage: (int(count), cpu, wall) for stage, (count, cpu, wall) in self._spent.items()}
-        self._spent = {}
+        taken = {stage: (int(count), cpu, wall) for stage, (count, cpu, wall) in self.spent.items()}
+        self.spent = {}
         return taken
 
     def _of(self, stage: str) -> list[float]:
-        found = self._spent.get(stage)
-        return self._spent.setdefault(stage, [0, 0.0, 0.0]) if found is None else found
+        found = self.spent.get(stage)
+        return self.spent.setdefault(stage, [0, 0.0, 0.0]) if found is None else found
 
 
 class _Stage:
@@ -81,9 +83,12 @@ class _Stage:
         watch, name = self._watch, self._name
         if self._spawned:
             self._ended = ended() - watch.claimed
-        self._before = watch.turn(name)
-        if self._before != name:
-            watch.count(name)
+        before = self._before = watch.turn(name)
+        if before != name:
+            spent = watch.spent.get(name)
+            if spent is None:
+                spent = watch.spent[name] = [0, 0.0, 0.0]
+            spent[0] += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -20,6 +20,7 @@ NAMES = (
     "trellis_reference",
     "small_subcases",
     "quick_run",
+    "stages",
     "scale",
     "two_workers",
     "versions",

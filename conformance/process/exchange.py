@@ -20,6 +20,7 @@ from mlx_assay.conformance.process.protocol import (
     Found,
     PlainArgument,
     Raised,
+    Reply,
     Request,
     Returned,
     TensorArgument,
@@ -98,13 +99,15 @@ class Run:
         """Takes in what has come, without waiting."""
         with stage("transport"):
             while self.child.pending() and len(self.outcomes) < len(self._calls):
-                self._next()
+                self._next(self.child.receive(self._deadline))
 
     def complete(self) -> list[Outcome]:
         """Every outcome, calls in order. Death if the process does not live so long; `outcomes` holds what came."""
         with stage("transport"):
             while len(self.outcomes) < len(self._calls):
-                self._next()
+                with stage("waiting"):
+                    reply = self.child.receive(self._deadline)
+                self._next(reply)
         if self.child.pending():
             raise self.child.foul("more replies than calls")
         if self._end > ARENA_KEPT:
@@ -133,10 +136,8 @@ class Run:
         self._end += arena.aligned(size)
         return offset
 
-    def _next(self) -> None:
+    def _next(self, reply: Reply) -> None:
         index = len(self.outcomes)
-        with stage("waiting"):
-            reply = self.child.receive(self._deadline)
         if isinstance(reply, Ended) and reply.call == index:
             raise self.child.lost(Verdict(reply.verdict), legible(reply.message, TEXT_LIMIT))
         if not isinstance(reply, Returned | Raised | Found) or reply.call != index:

@@ -12,7 +12,7 @@ from mlx_assay.impl.executors.host import HostKernel
 from mlx_assay.impl.executors.launch import DEFAULT_POISON
 from mlx_assay.impl.executors.metal import MetalKernel
 from mlx_assay.impl.executors.signature import Definition
-from mlx_assay.impl.executors.stage import GRAPHS, stage
+from mlx_assay.impl.executors.stage import stage
 from mlx_assay.impl.executors.trace import tracing, without_derivative
 
 MATH_MODES = ("safe", "relaxed", "fast")
@@ -65,7 +65,7 @@ class Kernel:
             )
             return observation.recorded(self.definition, call, made)
         observation.called(self.definition)
-        with stage("evaluation", GRAPHS):
+        with stage("evaluation"):
             traced = tracing(*arrays)
         if traced:
             raise RuntimeError(
