@@ -14,8 +14,10 @@ import pytest
 from mlx_assay import impl
 from mlx_assay.conformance.reporting.environment import graph_compiler
 from mlx_assay.impl import executors
+from mlx_assay.impl.executors import fidelity
 from mlx_assay.impl.kernels import normalized_argmax as argmax_module
 from mlx_assay.impl.kernels import token_bitmask as bitmask_module
+from mlx_assay.impl.kernels.graph import run
 from mlx_assay.impl.kernels.normalized_argmax import NanRule
 
 NAN, INF = math.nan, math.inf
@@ -120,6 +122,20 @@ def test_traces_take_native_operations(shapeless: bool) -> None:
         x = mx.array(np.tile(np.float32([0, 1, 5, 2]), (rows, 1)))
         assert select(x).tolist() == [2] * rows
         assert mask(x).tolist() == [[-INF, 1, -INF, 2]] * rows
+
+
+def test_a_graph_is_compiled_for_what_its_kernels_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "current", lambda: "cuda")
+
+    def graph(x: mx.array) -> mx.array:
+        return x + fidelity.current().order
+
+    def orders() -> list[int]:
+        made = [int(run(graph, mx.array([0]))[0].item())]
+        with fidelity.switched(simd_sum="sequential"):
+            return [*made, int(run(graph, mx.array([0]))[0].item())]
+
+    assert orders() == orders() == [0, 2]
 
 
 def test_bits_are_copied_at_the_call() -> None:

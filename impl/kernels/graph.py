@@ -32,6 +32,9 @@ def run(graph: Graph, *arrays: mx.array) -> mx.array:
 
 @lru_cache(maxsize=512)
 def _compiled(graph: Graph, *held: object) -> Graph:
-    """The graph as MLX compiles it, one for all that a kernel is made of besides its arguments."""
-    compiled: Graph = mx.compile(graph)
+    """The graph as MLX compiles it, one for all that a kernel is made of besides its arguments.
+
+    A function of its own each time: MLX keeps what it has traced by the function it was given.
+    """
+    compiled: Graph = mx.compile(lambda *arrays: graph(*arrays))
     return compiled
