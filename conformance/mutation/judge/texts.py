@@ -12,7 +12,7 @@ RUNTIME = "impl/executors/runtime"
 _COMPARE = ("test_compare_edges.py", "test_compare.py")
 _JUDGE = (
     *("test_judge_edges.py", "test_judge_calls.py", "test_judge_rounds.py", "test_judge_panel.py"),
-    *("test_judge_bounds.py", "test_judge.py"),
+    *("test_judge_bounds.py", "test_judge_conditions.py", "test_judge.py"),
 )
 _CODEC = ("test_codec_limits.py", "test_codec.py", "test_encoding.py")
 _DECISION = (
