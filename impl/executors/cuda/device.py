@@ -23,8 +23,8 @@ def missing() -> str | None:
     """None if kernels can run on a GPU here, else the reason and the mend."""
     if not present():
         return (
-            "MLX has no CUDA back end here, or finds no NVIDIA GPU: on a Linux machine with one, install the extra cuda13 "
-            "and take the CPU's back end away, as docs/cuda.md says; or use the executor 'host'"
+            "MLX has no CUDA back end here, or finds no NVIDIA GPU: on a Linux machine with one, install the extra "
+            "cuda13 and take the CPU's back end away, as docs/cuda.md says; or use the executor 'host'"
         )
     try:
         toolchain()
