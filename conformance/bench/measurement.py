@@ -53,7 +53,7 @@ class Plan:
 
 
 class Measurement:
-    """Measures one benchmark in a process that is there already."""
+    """Measures one benchmark in a process that is there already; by one `seed` two count a call on the same content."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Measurement:
         bytes_a_second: float = 0.0,
         beside: Sequence[str] = (),
         names: Sequence[Rotations] = (),
+        seed: int | None = None,
     ) -> None:
         self._asked = asked
         self._measuring = measuring
@@ -79,10 +80,15 @@ class Measurement:
         self._memory = int(measuring.device.get("memory_bytes") or 1 << 33)
         self._cache = int(measuring.device.get("cache_bytes") or UNKNOWN_CACHE)
         self._contract = contracts()[asked.operation]
+        self._seed = self._random.getrandbits(31) if seed is None else seed
         self.alarms: list[Alarm] = []
+        self.launches: list[Counts] = []
 
     def rotations(self) -> list[Rotation]:
-        """Every rotation of this executor. Failure, Disagreement; `alarms` holds what was noticed."""
+        """Every rotation of this executor. Failure, Disagreement; `alarms` holds what was noticed.
+
+        On the host `launches` are those of one timed call, drawn, whose output is checked.
+        """
         rivals = contenders(self._asked, self._executor, self._beside)
         seats = [message.Seat(one.name, one.place, one.library, list(one.needs)) for one in rivals]
         asked = self._asked
@@ -98,12 +104,6 @@ class Measurement:
         self.alarms += self._measuring.alarms()
         return made
 
-    def counted(self) -> list[Counts]:
-        """What the launches of one call do, on content that is the same each time. Failure."""
-        content = Content(self._asked, self._contract.parameters, 1)
-        self._measuring.load(content.written(self._measuring.child.arena)[0])
-        return self._measuring.counted(content.next())
-
     def _names(self) -> Sequence[Rotations]:
         if self._chosen:
             return self._chosen
@@ -118,10 +118,11 @@ class Measurement:
         near = name == NEARBY
         each = min(NEAR, self._most) if near else self._most
         queues = len(there) * (self._plan.rounds + 1) + WARM_QUEUES + 2 * CONFIRMING
-        content = Content(self._asked, self._contract.parameters, each * queues, self._random.getrandbits(31))
+        content = Content(self._asked, self._contract.parameters, each * queues + 1, self._seed + len(name))
         load, self._place = content.written(self._measuring.child.arena)
         self._measuring.load(load)
         verification = Verification(self._asked, self._contract, content, self._environment, self._without)
+        self._told = content.next()
         run = partial(self._queue, content=content, verification=verification, near=near)
         for who in there:
             run(who, WARMING, warming=True, probed=who == IMPLEMENTATION)
@@ -130,11 +131,13 @@ class Measurement:
         calls = self._calls(warm, name)
         spans = {who: Spans() for who in there}
         idle = [self._measuring.idle() for _ in range(IDLE_QUEUES)]
+        counted = self._random.randrange(self._plan.rounds) if self._measuring.host else -1
         for round_ in range(self._plan.rounds):
             last = round_ == self._plan.rounds - 1
             for who in self._random.sample(there, len(there)):
                 if not self.alarms:
-                    spans[who].add(run(who, calls, checks=self._checks(round_), last=last))
+                    one = self._random.randrange(calls) if who == IMPLEMENTATION and round_ == counted else -1
+                    spans[who].add(run(who, calls, checks=self._checks(round_), last=last, counted=one))
         if not self.alarms:
             way = median(one.watched - one.timed.total for one in idle)
             self.alarms += watched(spans[IMPLEMENTATION], way, partial(run, IMPLEMENTATION, calls))
@@ -183,33 +186,43 @@ class Measurement:
         warming: bool = False,
         probed: bool = False,
         last: bool = False,
+        counted: int = -1,
     ) -> Queued:
         own = [content.next() for _ in range(min(NEAR, calls) if near else calls)]
         windows = [own[call % len(own)] for call in range(calls)]
+        if counted >= 0:
+            windows[counted] = self._told
         ours = who == IMPLEMENTATION
         reference = self._asked.benchmark.reference if ours and not warming else ""
         whole = WHOLE if ours and self._asked.moved.written <= WHOLE else 0
-        order = message.Queue(who, windows, near, reference, whole, self._place, probed=probed)
+        order = message.Queue(who, windows, near, reference, whole, self._place, probed, counted)
         queued = self._measuring.queue(order)
         if ours and queued.outcome is not None:
             self.alarms += queued.outcome.alarms
+            self.launches += queued.outcome.launches
             if warming:
                 verification.remember(windows)
             elif not self.alarms:
-                self._verify(windows, queued.outcome, verification, checks, whole)
+                self._verify(windows, queued.outcome, verification, checks, whole, counted)
             if last and not self.alarms:
                 self._fetch(windows, queued.outcome, verification)
         return queued
 
     def _verify(
-        self, windows: Sequence[Windows], outcome: message.Outcome, verification: Verification, checks: int, whole: int
+        self,
+        windows: Sequence[Windows],
+        outcome: message.Outcome,
+        verification: Verification,
+        checks: int,
+        whole: int,
+        counted: int,
     ) -> None:
         child = self._measuring.child
         contents = [
             bytes_at(child, self._place + call * whole, min(output.nbytes, whole))
             for call, output in enumerate(outcome.outputs)
         ]
-        self.alarms += verification.queue(windows, outcome, contents, checks)
+        self.alarms += verification.queue(windows, outcome, contents, checks, counted)
 
     def _fetch(self, windows: Sequence[Windows], outcome: message.Outcome, verification: Verification) -> None:
         """One whole output of the last queue, a part of which every oracle judges."""

@@ -69,7 +69,7 @@ class Queue(_Message, frozen=True, tag="queue"):
 
     `near`: all windows lie in one place, and NEAR of them are asked for again and again. Of outputs up to `whole` bytes
     each the bytes are written to the arena at `place`. `probed`: afterwards it is looked whether work goes on beside
-    what was waited for.
+    what was waited for. Of call `counted` the launches are told, on the host executor, where those of all are counted.
     """
 
     contender: str
@@ -79,6 +79,7 @@ class Queue(_Message, frozen=True, tag="queue"):
     whole: int
     place: int
     probed: bool = False
+    counted: int = -1
 
 
 class Idle(_Message, frozen=True, tag="idle"):
@@ -96,12 +97,6 @@ class Copy(_Message, frozen=True, tag="copy"):
     """Copies of `size` bytes on the device, timed."""
 
     size: int
-
-
-class Count(_Message, frozen=True, tag="count"):
-    """One call of the implementation, its launches counted, on the host executor."""
-
-    windows: list[int]
 
 
 class Inspect(_Message, frozen=True, tag="inspect"):
@@ -171,6 +166,7 @@ class Outcome(_Message, frozen=True, tag="outcome"):
     """What a queue came to. `references` are digests of the reference's outputs on the same calls, where asked for.
 
     `taken` is how long the digests of the same few outputs took in nanoseconds, right after the queue and again.
+    `launches` are what those of the counted call did.
     """
 
     key: tuple[int, int]
@@ -178,6 +174,7 @@ class Outcome(_Message, frozen=True, tag="outcome"):
     references: list[tuple[int, int]]
     alarms: list[Alarm]
     taken: tuple[int, int]
+    launches: list[Counts] = []
 
 
 class Raised(_Message, frozen=True, tag="raised"):
@@ -200,20 +197,14 @@ class Copied(_Message, frozen=True, tag="copied"):
     spans: dict[str, list[int]]
 
 
-class Counted(_Message, frozen=True, tag="counted"):
-    """What each launch did."""
-
-    launches: list[Counts]
-
-
 class Findings(_Message, frozen=True, tag="findings"):
     """Tricks that were noticed."""
 
     alarms: list[Alarm]
 
 
-Order = Start | Prepare | Load | Queue | Idle | Fetch | Copy | Count | Inspect
-Reply = Ready | Refused | Seated | Done | Began | Timed | Outcome | Raised | Fetched | Copied | Counted | Findings
+Order = Start | Prepare | Load | Queue | Idle | Fetch | Copy | Inspect
+Reply = Ready | Refused | Seated | Done | Began | Timed | Outcome | Raised | Fetched | Copied | Findings
 
 decode_order = msgspec.json.Decoder(Order, strict=True).decode
 decode_reply = msgspec.json.Decoder(Reply, strict=True).decode

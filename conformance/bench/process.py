@@ -14,7 +14,6 @@ from mlx_assay.conformance.bench import message
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.seal import preload, seal
-from mlx_assay.impl.executors.counting.counts import Counts
 
 START = "from mlx_assay.conformance.bench.serve import main; main({orders}, {replies}, {arena}, {lifeline}, {parent})"
 _now = time.perf_counter_ns
@@ -105,10 +104,6 @@ class Measuring:
     def copies(self, size: int) -> dict[str, list[int]]:
         """Times copies on the device."""
         return self.ask(message.Copy(size), message.Copied).spans
-
-    def counted(self, windows: Sequence[int]) -> list[Counts]:
-        """What the launches of one call do. Failure: it cannot be counted."""
-        return self.ask(message.Count(list(windows)), message.Counted).launches
 
     def alarms(self) -> Sequence[message.Alarm]:
         """What the sentry knows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -86,7 +86,7 @@ loud = _enable
 
 def run(
     function: Callable[..., Any],
-    calls: Calls,
+    calls: Iterable[Sequence[Any]],
     synchronize: Callable[[], None],
     untouched: Callable[[], bool],
     watched: Sequence[bool],
@@ -140,9 +140,12 @@ def run_torch(function: Callable[..., Any], calls: Calls, synchronize: Callable[
     return Ran(Span(called - began, ended - called, ended - began, _raw() - began_raw, False), results, [])
 
 
-def finished(result: Any) -> None:
-    """Evaluates an array."""
-    _eval(result)
+def noted(calls: Calls, launches: Sequence[Any], before: list[int]) -> Iterator[Sequence[Any]]:
+    """The same calls; `before` gets how many launches there were before each, and after the last."""
+    for arguments in calls:
+        before.append(_len(launches))
+        yield arguments
+    before.append(_len(launches))
 
 
 def drawn(count: int) -> list[int]:

@@ -21,9 +21,10 @@ from mlx_assay.conformance.process.material import put
 from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import counting, fidelity
+from mlx_assay.impl.executors.counting.counts import Counts
 
 TEXT_LIMIT = 2000
-_decode_order, _type, _str = message.decode_order, type, str
+_decode_order, _type, _str, _list, _count = message.decode_order, type, str, list, counting.counted
 
 
 def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
@@ -61,7 +62,7 @@ class Server:
         self._stage: Stage | None = None
         self._contestants: dict[str, Contestant] = {}
         self._last: queue.Ran | None = None
-        self._outputs: list[Output] = []
+        self._launches: list[Counts] = []
         self._streams = Streams()
         self._synchronize = device.synchronizer(start.executor, self._streams.made)
         self._prepare_imports(start)
@@ -96,8 +97,6 @@ class Server:
             self._fetch(order)
         elif isinstance(order, message.Copy):
             self._channel.send(message.Copied(device.copies(order.size, self._executor)))
-        elif isinstance(order, message.Count):
-            self._count(order)
         elif isinstance(order, message.Inspect):
             self._channel.send(message.Findings(self._sentry.alarms()))
         else:
@@ -138,7 +137,19 @@ class Server:
         calls = self._stage.mlx(order.windows, order.near, watched)
         marks = [call in watched for call in range(len(calls))]
         self._channel.send(message.Began())
-        return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched, marks), calls
+        if self._executor != "host" or order.contender != IMPLEMENTATION:
+            return queue.run(contestant.function, calls, self._synchronize, self._stage.untouched, marks), calls
+        return self._counted(contestant, calls, marks, order.counted), calls
+
+    def _counted(self, contestant: Contestant, calls: queue.Calls, marks: Sequence[bool], told: int) -> queue.Ran:
+        """Every queue is counted, each call in the same way, so that none knows whose launches are told."""
+        assert self._stage is not None
+        before: list[int] = []
+        with _count() as launches:
+            counted = queue.noted(calls, launches, before)
+            ran = queue.run(contestant.function, counted, self._synchronize, self._stage.untouched, marks)
+        self._launches = _list(launches)[before[told] : before[told + 1]] if told >= 0 else []
+        return ran
 
     def _deliver(
         self,
@@ -165,7 +176,7 @@ class Server:
         if order.probed:
             alarms += self._beside(contestant, order)
         self._last = ran
-        self._channel.send(message.Outcome(key, outputs, references, alarms, (taken, taken_again)))
+        self._channel.send(message.Outcome(key, outputs, references, alarms, (taken, taken_again), self._launches))
 
     def _output(self, call: int, result: Any, order: message.Queue, key: Key) -> Output:
         bits = queue.unsigned(result)
@@ -193,18 +204,6 @@ class Server:
         assert self._stage is not None
         calls = self._stage.mlx(order.windows, order.near)
         return beside(contestant.function, calls, self._synchronize)
-
-    def _count(self, order: message.Count) -> None:
-        """The arguments are made outside of what is counted."""
-        assert self._stage is not None
-        (arguments,) = self._stage.mlx([order.windows], False)
-        try:
-            with counting.counted() as launches:
-                queue.finished(self._contestants[IMPLEMENTATION].function(*arguments))
-        except Exception as error:
-            self._channel.send(message.Raised(0, _type(error).__name__[:200], _text(error)))
-            return
-        self._channel.send(message.Counted(list(launches)))
 
     def _fetch(self, order: message.Fetch) -> None:
         assert self._last is not None

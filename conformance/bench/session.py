@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -50,19 +51,20 @@ class Session:
 
     def result(self, asked: Asked, side: Side, against: Side | None = None) -> Result:
         """What came of one benchmark; never raises for what an implementation does."""
-        result, launches = self._one(asked, side)
+        seed = random.SystemRandom().getrandbits(31)
+        result, launches = self._one(asked, side, seed)
         if side.measuring.host and result.outcome == "measured":
             result = msgspec.structs.replace(result, forms=[form(side.name, launches, asked.moved.total)])
         if against is None or result.outcome != "measured":
             return result
-        other, more = self._one(asked, against)
+        other, more = self._one(asked, against, seed)
         if other.outcome != "measured":
             return msgspec.structs.replace(result, comparison=f"{against.name} is not compared: {_why(other)}")
         forms = [*result.forms, form(against.name, more, asked.moved.total)]
         names = (side.name, against.name)
         return msgspec.structs.replace(result, forms=forms, comparison=compared(launches, more, names))
 
-    def _one(self, asked: Asked, side: Side) -> tuple[Result, list[Counts]]:
+    def _one(self, asked: Asked, side: Side, seed: int) -> tuple[Result, list[Counts]]:
         try:
             judged = side.conformity(asked.operation, self.cases, self.without)
         except Unjudged as error:
@@ -72,15 +74,14 @@ class Session:
         plan = HOST_PLAN if side.measuring.host else self.plan
         speed = self.copy.bytes_a_second if self.copy else 0.0
         where = (asked, side.measuring, side.implementation.environment)
-        measurement = Measurement(*where, plan, self.without, speed, self.beside)
+        measurement = Measurement(*where, plan, self.without, speed, self.beside, (), seed)
         launches: list[Counts] = []
         rotations: list[Rotation] = []
         try:
             rotations = measurement.rotations()
             if not side.measuring.host and not measurement.alarms:
                 rotations += self._next_to_nothing(asked, side, measurement)
-            if side.measuring.host and not measurement.alarms:
-                launches = measurement.counted()
+            launches = measurement.launches
         except Tricked as tricked:
             measurement.alarms.append(tricked.alarm)
         except Failure as failure:

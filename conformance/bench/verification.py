@@ -48,13 +48,17 @@ class Verification:
         self.checked = 0
         self.compared = 0
 
-    def queue(self, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes], count: int) -> list[Alarm]:
-        """What is wrong with a queue's outputs; `count` of them are held against the oracle, drawn now.
+    def queue(
+        self, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes], count: int, always: int = -1
+    ) -> list[Alarm]:
+        """What is wrong with a queue's outputs; `count` of them are held against the oracle: `always`, others drawn.
 
         `contents` are their bytes where they are small, else empty. Disagreement, of oracles.
         """
         alarms = [*self._typed(windows, outcome), *self._against_reference(windows, outcome, contents)]
-        chosen = sorted(self._random.sample(range(len(windows)), min(count, len(windows))))
+        others = [call for call in range(len(windows)) if call != always]
+        first = [always] if always >= 0 else []
+        chosen = sorted([*first, *self._random.sample(others, min(max(count - len(first), 0), len(others)))])
         for call in chosen:
             alarms = alarms or self._checked(call, windows, outcome, contents)
         self._bytes.update({data: self._turn + call for call, data in enumerate(contents) if data})

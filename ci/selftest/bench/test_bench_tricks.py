@@ -35,6 +35,7 @@ TRICKS = {
     "first_calls_alone": (ARGMAX, "unlike-itself"),
     "large_in_part": (ARGMAX, "unlike-itself"),
     "caller_looked_at": (ARGMAX, "unlike-itself"),
+    "counted_apart": (ARGMAX, "unlike-itself"),
     "unwritten": (ARGMAX, "unwritten"),
 }
 SHAPE = "rows=8,vocab=65536"

@@ -1,0 +1,54 @@
+"""The counted call: one of a queue, as all others are, whose output is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlx_assay.conformance.bench.catalogue import selected
+from mlx_assay.conformance.bench.measurement import Measurement, Plan
+from mlx_assay.conformance.bench.process import Measuring
+from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.impl.executors.counting import total
+from mlx_assay.impl.executors.counting.counts import Counts
+
+KNOWN_BY_THE_STACK = """
+import sys
+from mlx_assay.impl import normalized_argmax as right
+
+def queued():
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("queue.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+def normalized_argmax(logits):
+    return right(logits if queued() else logits[..., :64])
+"""
+
+
+def counted(target: str | None, seed: int) -> tuple[Measurement, list[Counts]]:
+    """A measurement on the host, and the launches that it tells."""
+    (asked,) = selected(["normalized_argmax/bfloat16?rows=4&vocab=32768"], "host", "rows=2,vocab=4096")
+    with Measuring(target, "host", 60.0) as measuring:
+        environment = Implementation(None, "host").environment
+        plan = Plan(rounds=2, calls=4, checks=0)
+        measurement = Measurement(asked, measuring, environment, plan, (), 0.0, ("none",), (), seed)
+        (rotation,) = measurement.rotations()
+    assert rotation.checked == 1, "the counted call is held against the oracle too"
+    assert rotation.compared == rotation.timed == 8
+    return measurement, measurement.launches
+
+
+def test_it_is_a_call_of_a_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "known_by_the_stack.py").write_text(KNOWN_BY_THE_STACK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    measurement, launches = counted("known_by_the_stack", 3)
+    assert measurement.alarms == []
+    assert total(launches).traffic.footprint >= 2 * 4096 * 2
+    _, own = counted(None, 3)
+    assert len(own) == len(launches) == 1, "those of one call alone"
+    assert own[0] == launches[0], "two sides are counted on the same content"
