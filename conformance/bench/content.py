@@ -16,7 +16,9 @@ from mlx_assay.fixtures.draw import Draw
 from mlx_assay.fixtures.tensor import DTYPES
 
 STEP = 128
-"""Bytes by which neighbouring windows lie apart; a multiple of every alignment that kernels ask for."""
+"""Bytes by which windows lie apart at least; a multiple of every alignment that kernels ask for."""
+SPREAD = 1 << 20
+"""Elements over which the windows of one array are spread where so many steps do not take more."""
 PERIOD = 8_388_593
 """Elements after which content begins again. A prime, so that no two windows, whose places are even, have the same."""
 
@@ -28,25 +30,47 @@ Windows = Sequence[int]
 
 
 class Content:
-    """Arrays for one benchmark, in which `windows` of them begin a step behind each other."""
+    """Arrays for one benchmark, in which `windows` begin at places far apart, each array's in an order of its own.
 
-    def __init__(self, asked: Asked, parameters: Sequence[str], windows: int, seed: int = 0) -> None:
+    `near`: the windows of one queue, NEAR at most, lie within 8 KiB, those of different queues far apart.
+    """
+
+    def __init__(
+        self, asked: Asked, parameters: Sequence[str], windows: int, seed: int = 0, near: bool = False
+    ) -> None:
         self._parameters = parameters
         arguments = asked.arguments
         self._inputs = {name: one for name, one in arguments.items() if isinstance(one, Input)}
         self._plain = {name: one for name, one in arguments.items() if not isinstance(one, Input)}
         draw = Draw(Case.make(asked.operation, asked.dtype, "bench", {**asked.shape, "seed": seed}).digest)
-        self.flat = {name: _filled(one, draw, one.size + windows * _step(one)) for name, one in self._inputs.items()}
-        self._left = windows
+        self._group = NEAR if near else 1
+        self._left = -(-windows // self._group) * self._group
+        orders = {
+            name: _places(self._left // self._group, self._group, _step(one), draw)
+            for name, one in self._inputs.items()
+        }
+        self.flat = {
+            name: _filled(one, draw, one.size + int(orders[name].max()) + _step(one))
+            for name, one in self._inputs.items()
+        }
+        self._places = [orders[name].tolist() for name in self._inputs]
         self._turn = 0
 
     def next(self) -> list[int]:
         """A window that no call has seen. ValueError: so many were not asked for."""
         if self._turn >= self._left:
             raise ValueError(f"Expected {self._left} windows at most but more were asked for")
-        places = [self._turn * _step(one) for one in self._inputs.values()]
+        places = [order[self._turn] for order in self._places]
         self._turn += 1
         return places
+
+    def queue(self, count: int) -> list[list[int]]:
+        """Those of so many calls of a queue. ValueError: more than were asked for, or than lie near each other."""
+        if self._group > 1:
+            if count > self._group:
+                raise ValueError(f"Expected {self._group} windows of one place at most but got {count}")
+            self._turn = -(-self._turn // self._group) * self._group
+        return [self.next() for _ in range(count)]
 
     def arguments(self, windows: Windows) -> dict[str, Any]:
         """The arguments of a call as oracles see them."""
@@ -72,6 +96,15 @@ class Content:
 
 def _step(one: Input) -> int:
     return STEP // DTYPES[one.dtype].itemsize
+
+
+def _places(groups: int, group: int, step: int, draw: Draw) -> np.ndarray:
+    """Where windows begin, in the order of calls: groups far apart in a drawn order, and those of each in another."""
+    apart = max(group, SPREAD // step // groups)
+    first = (draw.permutation(groups) * apart + draw.integers(0, apart - group + 1, (groups,))) * step
+    within = np.concatenate([draw.permutation(group) for _ in range(groups)]) * step
+    places: np.ndarray = np.repeat(first, group) + within
+    return places
 
 
 def _filled(one: Input, draw: Draw, count: int) -> np.ndarray:

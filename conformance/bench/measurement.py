@@ -116,9 +116,9 @@ class Measurement:
         began = time.monotonic()
         there = [IMPLEMENTATION, *(one.name for one in rivals if one.name not in missing)]
         near = name == NEARBY
-        each = min(NEAR, self._most) if near else self._most
+        each = NEAR if near else self._most
         queues = len(there) * (self._plan.rounds + 1) + WARM_QUEUES + 2 * CONFIRMING
-        content = Content(self._asked, self._contract.parameters, each * queues + 1, self._seed + len(name))
+        content = Content(self._asked, self._contract.parameters, each * (queues + 1), self._seed + len(name), near)
         load, self._place = content.written(self._measuring.child.arena)
         self._measuring.load(load)
         verification = Verification(self._asked, self._contract, content, self._environment, self._without)
@@ -188,7 +188,7 @@ class Measurement:
         last: bool = False,
         counted: int = -1,
     ) -> Queued:
-        own = [content.next() for _ in range(min(NEAR, calls) if near else calls)]
+        own = content.queue(min(NEAR, calls) if near else calls)
         windows = [own[call % len(own)] for call in range(calls)]
         if counted >= 0:
             windows[counted] = self._told

@@ -137,13 +137,12 @@ class Stage:
         return [_reshape(self._copied(index, first, _size(region)), (1, *region.shape)) for first in firsts]
 
     def _near(self, index: int, firsts: Sequence[int]) -> list[Any]:
-        """Windows of one copy, again and again the same ones, which lie a step apart."""
+        """Windows of one copy, again and again the same ones."""
         region = self.load.regions[index]
-        size, step = _size(region), firsts[1] - firsts[0] if len(firsts) > 1 else 0
-        count = min(NEAR, len(firsts))
-        base = self._copied(index, firsts[0], size + (count - 1) * step)
+        size, least = _size(region), min(firsts)
+        base = self._copied(index, least, size + max(firsts) - least)
         _eval(base)
-        starts = [call % count * step for call in range(len(firsts))]
+        starts = [first - least for first in firsts]
         return [_reshape(_getitem(base, _slice(start, start + size)), (1, *region.shape)) for start in starts]
 
     def _copied(self, index: int, first: int, size: int) -> Any:

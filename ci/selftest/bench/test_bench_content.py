@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from itertools import pairwise
 
 import mlx.core as mx
@@ -11,7 +12,7 @@ import pytest
 
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.catalogue import selected
-from mlx_assay.conformance.bench.content import PERIOD, STEP, Content
+from mlx_assay.conformance.bench.content import NEAR, PERIOD, SPREAD, STEP, Content
 from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.contract import EXECUTOR, contracts
 from mlx_assay.conformance.process import arena
@@ -62,12 +63,45 @@ def test_no_two_windows_are_alike(asked: Asked) -> None:
         made.next()
 
 
-def test_windows_lie_a_step_apart() -> None:
+def test_windows_lie_far_apart_in_an_order_that_no_step_makes() -> None:
     (asked,) = selected(["normalized_argmax/float32"], "host")
-    made = content(asked)
-    places = [made.next()[0] for _ in range(3)]
-    assert [later - earlier for earlier, later in pairwise(places)] == [STEP // 4] * 2
-    assert STEP % 16 == 0
+    made, vocab = content(asked, 200), asked.shape["vocab"]
+    places = [window[0] for window in made.queue(200)]
+    assert all(place % (STEP // 4) == 0 for place in places)
+    assert len(set(places)) == 200
+    steps = [later - earlier for earlier, later in pairwise(places)]
+    assert max(Counter(steps).values()) <= 8, "no step is a rule"
+    assert sum(abs(step) > vocab for step in steps) > 0.85 * len(steps), "and few answers lie in the row before"
+    assert 0.35 < sum(step > 0 for step in steps) / len(steps) < 0.65
+    assert max(places) - min(places) > 0.9 * SPREAD
+
+
+def test_answers_of_calls_are_drawn_apart() -> None:
+    (asked,) = selected(["normalized_argmax/bfloat16?rows=1"], "host")
+    made = content(asked, 60)
+    rows = (made.arguments(window)["logits"] for window in made.queue(60))
+    ids = [int(np.argmax(row.astype(np.float32))) for row in rows]
+    halves = sum(found < asked.shape["vocab"] // 2 for found in ids)
+    assert 15 <= halves <= 45, "half a row misses half of them"
+    assert len({later - earlier for earlier, later in pairwise(ids)}) > 50
+
+
+def test_arrays_of_one_call_are_not_moved_alike() -> None:
+    (asked,) = selected(["apply_token_bitmask/float32"], "host")
+    pairs = content(asked, 50).queue(50)
+    assert len({logits - bits for logits, bits in pairs}) > 40
+
+
+def test_those_of_one_place_are_near_within_a_queue_alone() -> None:
+    (asked,) = selected(["normalized_argmax/float32"], "host")
+    made = Content(asked, contracts()[asked.operation].parameters, 5 * NEAR, near=True)
+    first = [window[0] for window in made.queue(8)]
+    whole = [window[0] for window in made.queue(NEAR)]
+    assert max(whole) - min(whole) == (NEAR - 1) * STEP // 4
+    assert whole != sorted(whole)
+    assert all(abs(one - other) >= STEP // 4 * NEAR for one in first[:1] for other in (min(whole),))
+    with pytest.raises(ValueError, match="Expected 64 windows of one place at most"):
+        made.queue(NEAR + 1)
 
 
 def test_content_that_begins_again_is_not_the_same_in_two_windows() -> None:
@@ -105,12 +139,13 @@ def test_neither_the_largest_logits_nor_a_part_of_the_row_give_the_ids(dtype: st
 @pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.id)
 def test_calls_see_their_windows_and_work_on_them_shows(asked: Asked, near: bool) -> None:
-    made, descriptor = content(asked), arena.create()
+    made = Content(asked, contracts()[asked.operation].parameters, 5, near=near)
+    descriptor = arena.create()
     try:
         stage = Stage(descriptor, made.written(descriptor)[0])
     finally:
         os.close(descriptor)
-    windows = [made.next() for _ in range(5)]
+    windows = made.queue(5)
     calls = stage.mlx(windows, near, (1, 3))
     assert stage.untouched()
     for call in (0, 2, 4):
