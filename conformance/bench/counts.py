@@ -11,6 +11,7 @@ from mlx_assay.impl.executors.counting import Counts, total
 from mlx_assay.impl.executors.counting.comparison import Comparison, compare
 
 OF_LEAST = "of the bytes that must move"
+TOUCHED = "bytes of device memory touched, each once"
 SHARES = ("active lanes", "useful of moved bytes", OF_LEAST)
 """Measures that are shares; all others are numbers."""
 
@@ -28,7 +29,7 @@ def _measures(counts: Counts, least: int) -> Iterator[tuple[str, float]]:
             if space in side:
                 yield f"bytes {verb} {space} memory", side[space].bytes
     moved = counts.traffic
-    yield "bytes of device memory touched, each once", moved.footprint
+    yield TOUCHED, moved.footprint
     yield "bytes moved in sectors of 32", moved.moved
     yield OF_LEAST, moved.moved / least
     yield "requests to device memory", moved.requests
@@ -48,11 +49,22 @@ def _measures(counts: Counts, least: int) -> Iterator[tuple[str, float]]:
     yield "bytes of threadgroup memory", counts.threadgroup_bytes
 
 
-def compared(one: Sequence[Counts], other: Sequence[Counts], names: tuple[str, str]) -> str:
+def uncounted(form: Form, least: int) -> str:
+    """Why counts are not those of the whole work, which `least` bytes must move for; empty where they may be."""
+    if not form.launches:
+        return "it launches no kernel on the executor, and MLX's own operations are not counted"
+    share = form.measures[TOUCHED] / least
+    if share >= 1:
+        return ""
+    return f"{share:.1%} {OF_LEAST}: the rest is done where nothing is counted, or not at all"
+
+
+def compared(one: Sequence[Counts], other: Sequence[Counts], forms: tuple[Form, Form], least: int) -> str:
     """Which of two forms does less on the device that the comparison knows, and by which measure; no time."""
-    if not one or not other:
-        silent = names[0] if not one else names[1]
-        return f"not compared: {silent} launches no kernel on the executor, and MLX's own operations are not counted"
+    for each in forms:
+        if why := uncounted(each, least):
+            return f"not compared: {each.name}: {why}"
+    names = forms[0].name, forms[1].name
     found: Comparison = compare(one, other)
     units = " and ".join(f"{count:,.0f}" for count in found.units)
     if found.less == "neither":
@@ -61,14 +73,24 @@ def compared(one: Sequence[Counts], other: Sequence[Counts], names: tuple[str, s
     return f"{less} does less on {found.device}, by {found.by}: {units} units"
 
 
-def told(forms: Sequence[Form]) -> Iterator[str]:
+def told(forms: Sequence[Form], least: int) -> Iterator[str]:
     """A line for each measure of one form, or of two side by side."""
     yield "    " + "; ".join(f"{form.name}: {counted(form.launches, 'launch', 'launches')}" for form in forms)
     names = list(dict.fromkeys(name for form in forms for name in form.measures))
     width = max((len(name) for name in names), default=0)
     for name in names:
         values = [_value(name, form.measures.get(name)) for form in forms]
-        yield f"    {name:<{width}}  {'  '.join(f'{value:>16}' for value in values)}"
+        yield f"    {name:<{width}}  {'  '.join(f'{value:>16}' for value in values)}{_said(name, forms, least)}"
+    for form in forms:
+        if not form.launches:
+            yield f"    {form.name}: {uncounted(form, least)}"
+
+
+def _said(name: str, forms: Sequence[Form], least: int) -> str:
+    """On the line of the share of the bytes that must move: of which form it cannot be the whole work."""
+    if name != OF_LEAST:
+        return ""
+    return "".join(f"  {form.name}: {why}" for form in forms if form.launches and (why := uncounted(form, least)))
 
 
 def table(forms: Sequence[Form]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mlx_assay.conformance.bench.benchmark import Asked, contenders
 from mlx_assay.conformance.bench.counts import table as counts_table
-from mlx_assay.conformance.bench.counts import told
+from mlx_assay.conformance.bench.counts import told, uncounted
 from mlx_assay.conformance.bench.figure import Figure
 from mlx_assay.conformance.bench.report import Copied, Entry, Report, Result, Rotation
 from mlx_assay.conformance.counting import counted
@@ -56,7 +56,7 @@ def lines(result: Result, copy: Copied | None) -> Iterator[str]:
     for rotation in result.rotations:
         yield from _host(rotation) if rotation.name == HOST else _rotation(rotation)
     if result.forms:
-        yield from told(result.forms)
+        yield from told(result.forms, result.read_bytes + result.written_bytes)
     if result.comparison:
         yield f"  {result.comparison}"
 
@@ -145,9 +145,13 @@ def markdown(report: Report) -> str:
 
 
 def _page(result: Result, copy: Copied | None) -> Iterator[str]:
+    least = result.read_bytes + result.written_bytes
     timed = [rotation for rotation in result.rotations if rotation.name != HOST]
     tables = [rotation for rotation in timed if any(entry.figure for entry in rotation.entries)]
-    shown = {line for rotation in tables for line in _rotation(rotation)} | set(told(result.forms))
+    shown = {line for rotation in tables for line in _rotation(rotation)} | set(told(result.forms, least))
+    for form in result.forms:
+        if why := uncounted(form, least):
+            yield f"{prose(f'{form.name}: {why}')}\n\n"
     for line in lines(result, copy):
         if line not in shown:
             yield f"{prose(line.strip())}\n\n"

@@ -60,9 +60,9 @@ class Session:
         other, more = self._one(asked, against, seed)
         if other.outcome != "measured":
             return msgspec.structs.replace(result, comparison=f"{against.name} is not compared: {_why(other)}")
-        forms = [*result.forms, form(against.name, more, asked.moved.total)]
-        names = (side.name, against.name)
-        return msgspec.structs.replace(result, forms=forms, comparison=compared(launches, more, names))
+        least = asked.moved.total
+        forms = (result.forms[0], form(against.name, more, least))
+        return msgspec.structs.replace(result, forms=list(forms), comparison=compared(launches, more, forms, least))
 
     def _one(self, asked: Asked, side: Side, seed: int) -> tuple[Result, list[Counts]]:
         try:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from mlx_assay.conformance.bench.catalogue import selected
+from mlx_assay.conformance.bench.counts import compared, form, told, uncounted
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
 from mlx_assay.conformance.bench.process import Measuring
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.impl.executors.counting import total
-from mlx_assay.impl.executors.counting.counts import Counts
+from mlx_assay.impl.executors.counting.counts import Counts, Traffic
 
 KNOWN_BY_THE_STACK = """
 import sys
@@ -52,3 +53,19 @@ def test_it_is_a_call_of_a_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     _, own = counted(None, 3)
     assert len(own) == len(launches) == 1, "those of one call alone"
     assert own[0] == launches[0], "two sides are counted on the same content"
+
+
+def test_counts_of_less_than_must_move_are_told_and_not_compared() -> None:
+    whole = Counts("k", (64, 1, 1), (64, 1, 1), 64, 1, 2, 0, 0, 0, {"device": Traffic(footprint=1000)})
+    small = Counts("k", (1, 1, 1), (1, 1, 1), 1, 1, 1, 0, 0, 0, {"device": Traffic(footprint=999)})
+    one, other, none = form("one", [whole], 1000), form("other", [small], 1000), form("none", [], 1000)
+    assert uncounted(one, 1000) == ""
+    why = "99.9% of the bytes that must move: the rest is done where nothing is counted, or not at all"
+    assert uncounted(other, 1000) == why
+    (line,) = [line for line in told([one, other], 1000) if "that must move" in line]
+    assert line.endswith(f"  other: {why}")
+    assert "one: " not in line
+    assert compared([small], [whole], (other, one), 1000) == f"not compared: other: {why}"
+    assert compared([whole], [], (one, none), 1000).startswith("not compared: none: it launches no kernel")
+    assert list(told([none], 1000))[-1].endswith("MLX's own operations are not counted")
+    assert "not compared" not in compared([whole], [whole], (one, one), 1000)

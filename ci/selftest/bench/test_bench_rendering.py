@@ -120,7 +120,11 @@ def test_the_page_has_a_row_for_each_and_escapes() -> None:
 
 def test_the_page_has_counts() -> None:
     forms = [
-        Form(name="one", launches=2, measures={"atomics": 3.0, "active lanes": 0.5}),
+        Form(
+            name="one",
+            launches=2,
+            measures={"atomics": 3.0, "active lanes": 0.5, "bytes of device memory touched, each once": 1e8},
+        ),
         Form(name="other", launches=0, measures={}),
     ]
     page = markdown(report(result(rotations=[], forms=forms, comparison="one does less")))
