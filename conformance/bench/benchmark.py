@@ -21,6 +21,12 @@ Fill = Callable[[Draw, str, int], np.ndarray]
 
 Library = Literal["mlx", "torch"]
 GPUS = ("metal", "cuda")
+NONE = "none"
+"""Of the contenders beside the implementation, stock alone."""
+
+
+def _possible(shape: Shape) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,7 @@ class Benchmark:
     contender, its bits are the contract's on any device, so that every timed output is held against it.
     `part(arguments, draw)` gives the arguments, as oracles see them, of a smaller call and the place of its answer in
     the whole one, which all oracles judge. `wholly` False: the first oracle is too slow for whole calls.
+    `refused(shape)` says what the contract expects of a shape that it does not take; of others nothing.
     """
 
     dtypes: tuple[str, ...]
@@ -94,6 +101,7 @@ class Benchmark:
     contenders: tuple[Contender, ...] = ()
     reference: str = ""
     wholly: bool = True
+    refused: Callable[[Shape], str] = _possible
 
 
 @dataclass(frozen=True)

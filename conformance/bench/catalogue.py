@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
-from mlx_assay.conformance.bench.benchmark import Asked, Benchmark, Shape
+from mlx_assay.conformance.bench.benchmark import NONE, Asked, Benchmark, Shape, contenders
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.query import Query, QueryError, nearest
 from mlx_assay.fixtures.case import Case
@@ -34,7 +35,19 @@ def selected(
     if shape is not None:
         sizes = shape_of(shape)
         asked = [Asked(one.operation, one.dtype, _reshaped(one, sizes), one.benchmark) for one in asked]
+        for one in asked:
+            if expected := one.benchmark.refused(one.shape):
+                raise QueryError(f"Expected {expected} of {one.operation} but got the shape {shape!r}")
     return tuple({one.id: one for one in asked}.values())
+
+
+def check_beside(asked: Sequence[Asked], executor: str, beside: Sequence[str]) -> None:
+    """QueryError where one of the globs means none of the contenders on this executor."""
+    names = list(dict.fromkeys(one.name for each in asked for one in contenders(each, executor)))
+    for text in beside:
+        if text != NONE and not any(fnmatchcase(name, text) for name in names):
+            known = ", ".join(names) or "nobody"
+            raise QueryError(f"Expected a glob for contenders on {executor}, {known}, or {NONE} but got {text!r}")
 
 
 def shape_of(text: str) -> Shape:

@@ -20,6 +20,8 @@ from mlx_assay.fixtures.tensor import DTYPES
 from mlx_assay.oracles.registry import load
 
 WORD = 4
+ALIKE = 4
+"""Words of an output that must be there before one word everywhere tells of memory that nobody wrote."""
 KEPT = 16
 """Queues whose content is compared with a wrong output, to say whether it was replayed."""
 
@@ -132,7 +134,8 @@ class Verification:
         self, call: int, wrong: int, windows: Sequence[Windows], outcome: Outcome, contents: Sequence[bytes]
     ) -> Alarm:
         """What a wrong output is known for: poison, another call's answer, or nothing but that it is wrong."""
-        if (data := contents[call]) and data == data[:WORD] * (len(data) // WORD):
+        data = contents[call]
+        if len(data) >= ALIKE * WORD and data == data[:WORD] * (len(data) // WORD):
             return Alarm("unwritten", f"the output of a timed call holds 0x{data[:WORD][::-1].hex()} everywhere")
         if data and data in self._bytes:
             return self._replayed(call, f"call {self._bytes[data] + 1}")

@@ -11,7 +11,7 @@ from mlx_assay.conformance.commands.grammar import checked, verb
 SUMMARY = "measure an implementation against stock MLX, peers and what the memory allows, once it conforms"
 EPILOG = """examples:
   mlx-assay bench --list
-  mlx-assay bench 'normalized_argmax/bfloat16?rows=64'
+  mlx-assay bench 'normalized_argmax/bfloat16?rows=64'     (on a GPU; the host has smaller shapes, see --list)
   mlx-assay bench --implementation my_kernels --json bench.json --markdown bench.md
   mlx-assay bench apply_token_bitmask --dtype float16 --shape rows=8,vocab=151936
   mlx-assay bench --executor host normalized_argmax --against my_kernels
@@ -54,7 +54,7 @@ def add(verbs: Any) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="of the contenders beside it these alone, a glob, and stock (default: all)",
+        help="only these beside it, a glob, and stock, which is always there; none: stock alone (default: all)",
     )
     bench.add_argument("--against", metavar="WHAT", help="on the host: the implementation whose counts stand beside")
     bench.add_argument(

@@ -60,6 +60,20 @@ def moved(dtype: str, shape: Shape) -> Moved:
     return Moved(rows * cols * shape["k"] // 8 + rows * (itemsize + DTYPES[SCALES].itemsize), cols * itemsize)
 
 
+def refused(shape: Shape) -> str:
+    """Of codes row by row: 2 or 4 bits, whole blocks of T columns."""
+    return "k=2 or k=4" if shape["k"] not in (2, 4) else _whole(shape, T)
+
+
+def refused_pairs(shape: Shape) -> str:
+    """Of interleaved codes: 3 bits, whole pairs of blocks."""
+    return "k=3" if shape["k"] != 3 else _whole(shape, 2 * T)
+
+
+def _whole(shape: Shape, width: int) -> str:
+    return f"cols as a multiple of {width}" if shape["cols"] % width else ""
+
+
 def part(given: Mapping[str, Any], draw: Draw) -> tuple[Mapping[str, Any], tuple[Any, ...]]:
     """One block of columns, or one pair of blocks."""
     codes, width = given["codes"], T if given["block_interleave"] is None else 2 * T
@@ -98,6 +112,7 @@ def _benchmark(k: int) -> Benchmark:
         part=part,
         contenders=PEERS,
         wholly=False,
+        refused=refused_pairs if k == 3 else refused,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from mlx_assay.conformance.adapters.target import BUILT_IN, NoTarget, target
 from mlx_assay.conformance.bench.benchmark import Asked
-from mlx_assay.conformance.bench.catalogue import selected
+from mlx_assay.conformance.bench.catalogue import check_beside, selected
 from mlx_assay.conformance.bench.measurement import Plan
 from mlx_assay.conformance.bench.process import Failure, Measuring
 from mlx_assay.conformance.bench.rendering import head, lines, listed, markdown
@@ -68,6 +68,7 @@ def bench(request: Request) -> int:
     executor = checked_executor(request.executor)
     with refusing():
         asked = selected(request.queries, executor, request.shape, request.dtype)
+        check_beside(asked, executor, request.beside)
         check_oracles(request.without)
         if request.cases:
             select(request.cases)
