@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from mlx_assay.conformance.bench.report import Form
 from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.rendering.prose import prose
-from mlx_assay.impl.executors.counting import Counts, total
-from mlx_assay.impl.executors.counting.comparison import Comparison, compare
+from mlx_assay.impl.executors.counting import H200, Bound, Comparison, Counts, compare, total
 
 OF_LEAST = "of the bytes that must move"
 TOUCHED = "bytes of device memory touched, each once"
@@ -24,6 +23,7 @@ def form(name: str, launches: Sequence[Counts], least: int) -> Form:
 
 
 def _measures(counts: Counts, least: int) -> Iterator[tuple[str, float]]:
+    yield "threadgroups", counts.threadgroups
     for space in ("device", "constant", "threadgroup"):
         for verb, side in (("read from", counts.reads), ("written to", counts.writes)):
             if space in side:
@@ -65,21 +65,39 @@ def compared(one: Sequence[Counts], other: Sequence[Counts], forms: tuple[Form, 
         if why := uncounted(each, least):
             return f"not compared: {each.name}: {why}"
     names = forms[0].name, forms[1].name
-    found: Comparison = compare(one, other)
-    units = " and ".join(f"{count:,.0f}" for count in found.units)
-    if found.less == "neither":
-        return f"neither does less on {found.device}: {units} units"
-    less = names[0] if found.less == "first" else names[1]
-    return f"{less} does less on {found.device}, by {found.by}: {units} units"
+    device = H200
+    found: Comparison = compare(one, other, device)
+    sides = list(zip(names, (found.first, found.second), (one, other), strict=True))
+    less = {"first": names[0], "second": names[1]}.get(found.less)
+    verdict = f"{less} does less on {found.device}, by {found.by}" if less else f"neither does less on {found.device}"
+    parts = [f"{verdict}, modelled alone: units are its cycles, no time", *(_asked(*side[:2]) for side in sides)]
+    for name, _, launches in sides:
+        if (widest := max(each.threadgroups for each in launches)) < device.cores:
+            parts.append(
+                f"{name} has {counted(widest, 'threadgroup')} for {device.cores} cores: this shape does not fill the "
+                "device, and the order may be another at a larger one (--shape)"
+            )
+    return "\n".join(parts)
+
+
+def _asked(name: str, bounds: Sequence[Bound]) -> str:
+    """The units of a form: the launches' constant, and what limits the launch that asks most."""
+    largest = max(bounds, key=lambda each: each.cycles[each.limit])
+    rest = sum(each.cycles[each.limit] for each in bounds)
+    constant = sum(each.cycles["launch"] for each in bounds)
+    units = (
+        f"{name} {constant + rest:,.0f} units, {constant:,.0f} of them for {counted(len(bounds), 'launch', 'launches')}"
+    )
+    return f"{units} whatever is done and {rest:,.0f} for its limit, {largest.limit}"
 
 
 def told(forms: Sequence[Form], least: int) -> Iterator[str]:
     """A line for each measure of one form, or of two side by side."""
     yield "    " + "; ".join(f"{form.name}: {counted(form.launches, 'launch', 'launches')}" for form in forms)
-    names = list(dict.fromkeys(name for form in forms for name in form.measures))
+    names = _names(forms)
     width = max((len(name) for name in names), default=0)
     for name in names:
-        values = [_value(name, form.measures.get(name)) for form in forms]
+        values = [_value(name, form) for form in forms]
         yield f"    {name:<{width}}  {'  '.join(f'{value:>16}' for value in values)}{_said(name, forms, least)}"
     for form in forms:
         if not form.launches:
@@ -98,11 +116,25 @@ def table(forms: Sequence[Form]) -> Iterator[str]:
     yield f"| one call | {' | '.join(prose(form.name) for form in forms)} |"
     yield f"|---|{'---:|' * len(forms)}"
     yield f"| launches | {' | '.join(str(form.launches) for form in forms)} |"
-    for name in dict.fromkeys(name for form in forms for name in form.measures):
-        yield f"| {prose(name)} | {' | '.join(_value(name, form.measures.get(name)) for form in forms)} |"
+    for name in _names(forms):
+        yield f"| {prose(name)} | {' | '.join(_value(name, form) for form in forms)} |"
 
 
-def _value(name: str, value: float | None) -> str:
+def _names(forms: Sequence[Form]) -> list[str]:
+    """Those of all forms, each behind the one that it follows in its own."""
+    names: list[str] = []
+    for form in forms:
+        place = 0
+        for name in form.measures:
+            if name not in names:
+                names.insert(place, name)
+            place = names.index(name) + 1
+    return names
+
+
+def _value(name: str, form: Form) -> str:
+    """What did not occur is 0; a share of nothing, or a measure of no launch, is none."""
+    value = form.measures.get(name, None if name in SHARES or not form.launches else 0)
     if value is None:
         return "-"
     return f"{value:.1%}" if name in SHARES else f"{value:,.0f}"

@@ -81,7 +81,10 @@ class Form(_Part, frozen=True):
 
 
 class Result(_Part, frozen=True):
-    """One benchmark. `trick` names what the implementation tried where that is why it has no figure."""
+    """One benchmark. `trick` names what the implementation tried where that is why it has no figure.
+
+    `other` is what came of the implementation whose counts should stand beside.
+    """
 
     id: str
     operation: str
@@ -96,6 +99,7 @@ class Result(_Part, frozen=True):
     rotations: list[Rotation] = []
     forms: list[Form] = []
     comparison: str = ""
+    other: Outcome = "measured"
 
 
 class Report(_Part, frozen=True):
@@ -117,7 +121,7 @@ class Report(_Part, frozen=True):
     @property
     def exit_code(self) -> int:
         """0 where all is measured, 1 where something differs, is a trick or an error, 3 where something is missing."""
-        outcomes = {result.outcome for result in self.results}
+        outcomes = {outcome for result in self.results for outcome in (result.outcome, result.other)}
         if not self.complete or not outcomes or "incomplete" in outcomes:
             return EXIT_INCOMPLETE
         return EXIT_CONFORMS if outcomes == {"measured"} else EXIT_DIFFERS

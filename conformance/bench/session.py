@@ -31,6 +31,7 @@ class Side:
     implementation: Implementation
     measuring: Measuring
     judged: dict[str, Judged] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
     def conformity(self, operation: str, cases: Sequence[str], without: Sequence[str]) -> Judged:
         """What came of the cases of an operation; judged once. Unjudged."""
@@ -59,10 +60,20 @@ class Session:
             return result
         other, more = self._one(asked, against, seed)
         if other.outcome != "measured":
-            return msgspec.structs.replace(result, comparison=f"{against.name} is not compared: {_why(other)}")
+            return msgspec.structs.replace(result, comparison=self._not_compared(other, against), other=other.outcome)
         least = asked.moved.total
         forms = (result.forms[0], form(against.name, more, least))
         return msgspec.structs.replace(result, forms=list(forms), comparison=compared(launches, more, forms, least))
+
+    def _not_compared(self, other: Result, against: Side) -> str:
+        """Why; of a case that differs the whole once."""
+        if other.outcome != "differs" or other.judged is None:
+            return f"{against.name} is not compared: {other.outcome} {other.trick}: {other.message}"
+        why = f"{against.name} is not compared: it differs on {other.judged.failing}"
+        if other.operation in against.told:
+            return f"{why}, as said above"
+        against.told.add(other.operation)
+        return f"{why}: {other.message}"
 
     def _one(self, asked: Asked, side: Side, seed: int) -> tuple[Result, list[Counts]]:
         try:
@@ -103,12 +114,6 @@ class Session:
         found = other.rotations()
         measurement.alarms += other.alarms
         return found
-
-
-def _why(result: Result) -> str:
-    if result.outcome == "differs" and result.judged is not None:
-        return f"it differs on {result.judged.failing}"
-    return f"{result.outcome} {result.trick}: {result.message}"
 
 
 def _result(

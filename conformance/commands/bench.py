@@ -19,7 +19,7 @@ EPILOG = """examples:
 On a GPU it is time that is told, on the host, where time says little, counts of what the kernels do.
 docs/benchmarks.md says how, and against what it is protected.
 
-exit codes: 0 measured, 1 differs, or a trick, 2 usage, 3 incomplete"""
+exit codes: 0 measured, 1 differs (also the one of --against), or a trick, 2 usage, 3 incomplete"""
 ROUNDS, CALLS, CHECKS = 9, 512, 9
 MOST = 100_000
 

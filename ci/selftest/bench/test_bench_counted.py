@@ -10,9 +10,10 @@ from mlx_assay.conformance.bench.catalogue import selected
 from mlx_assay.conformance.bench.counts import compared, form, told, uncounted
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
 from mlx_assay.conformance.bench.process import Measuring
+from mlx_assay.conformance.bench.report import Form
 from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.impl.executors.counting import total
-from mlx_assay.impl.executors.counting.counts import Counts, Traffic
+from mlx_assay.impl.executors.counting.counts import Arithmetic, Counts, Traffic
 
 KNOWN_BY_THE_STACK = """
 import sys
@@ -69,3 +70,30 @@ def test_counts_of_less_than_must_move_are_told_and_not_compared() -> None:
     assert compared([whole], [], (one, none), 1000).startswith("not compared: none: it launches no kernel")
     assert list(told([none], 1000))[-1].endswith("MLX's own operations are not counted")
     assert "not compared" not in compared([whole], [whole], (one, one), 1000)
+
+
+def test_a_comparison_says_whose_units_by_what_and_whether_the_device_is_full() -> None:
+    traffic = {"device": Traffic(footprint=1000, footprint_sectors=40000)}
+    few = Counts(
+        "k", (64, 1, 1), (64, 1, 1), 64, 16, 2, 0, 0, 0, traffic, arithmetic={"integer": Arithmetic(issued=64000)}
+    )
+    full = Counts("k", (64, 1, 1), (64, 1, 1), 64, 132, 2, 0, 0, 0, traffic)
+    forms = form("few", [few], 1000), form("full", [full], 1000)
+    lines = compared([few], [full], forms, 1000).split("\n")
+    assert lines[0] == "full does less on h200, by integer, modelled alone: units are its cycles, no time"
+    assert lines[1] == "few 6,000 units, 4,000 of them for 1 launch whatever is done and 2,000 for its limit, integer"
+    assert lines[2].startswith("full 4,598 units, 4,000 of them for 1 launch")
+    assert lines[2].endswith("598 for its limit, device memory")
+    assert [line for line in lines if "cores" in line] == lines[3:]
+    assert len(lines) == 4
+    assert lines[3].startswith("few has 16 threadgroups for 132 cores")
+
+
+def test_rows_stand_where_their_own_form_has_them_and_nothing_is_0() -> None:
+    one = Form(name="one", launches=1, measures={"issued": 9, "of them float": 4, "bytes": 5})
+    other = Form(name="other", launches=1, measures={"issued": 9, "of them branch": 3, "of them float": 1, "bytes": 5})
+    lines = [line.split() for line in told([one, other], 1000)][1:]
+    assert [line[:-2] for line in lines] == [["issued"], ["of", "them", "branch"], ["of", "them", "float"], ["bytes"]]
+    assert lines[1][-2:] == ["0", "3"]
+    share = Form(name="share", launches=1, measures={"active lanes": 0.5})
+    assert next(line for line in told([one, share], 1000) if "lanes" in line).split()[-2:] == ["-", "50.0%"]

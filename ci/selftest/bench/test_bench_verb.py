@@ -67,6 +67,18 @@ def test_one_that_differs_gets_no_number(tmp_path: Path) -> None:
     assert f"differs, so it has no figure: {result.judged.failing}" in done.stdout
 
 
+def test_one_that_differs_beside_is_told_once_with_its_replay(tmp_path: Path) -> None:
+    queries = [ARGMAX.replace("rows=4", "rows=*")]
+    done, report = bench(tmp_path, *queries, "--cases", CASES, "--against", "greedy")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert report is not None
+    assert len(report.results) == 2
+    assert {(result.outcome, result.other) for result in report.results} == {("measured", "differs")}
+    assert done.stdout.count("mlx-assay replay 'normalized_argmax/bfloat16/real/masked") == 1
+    assert done.stdout.count("got ") == 1
+    assert "as said above" in done.stdout
+
+
 def test_a_trick_is_named(tmp_path: Path) -> None:
     target = "bench.tricks.replayed_by_shape"
     done, report = bench(tmp_path, ARGMAX, "--cases", CASES, "--implementation", target)
