@@ -11,6 +11,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from machine import NEEDS_GPU
+from material import handed
 
 from mlx_assay import impl
 from mlx_assay.fixtures.case import Case
@@ -26,14 +27,6 @@ ORDERS = ("in-order", "reverse", "round-robin", "pct:1", "pct:9999")
 
 # The softcaps are graphs of MLX's own, which run on its device whatever the executor.
 KERNELS = [key for key, kind in sorted(kinds().items()) if hasattr(impl, key[0]) and "softcap" not in key[0]]
-
-
-def handed(tensor: Tensor) -> Any:
-    """A subcase's array as an implementation gets it, views included."""
-    base = tensor.base
-    if base.dtype == ml_dtypes.bfloat16:
-        return mx.array(base.view(np.uint16)).view(mx.bfloat16)
-    return mx.array(base)
 
 
 def outcome(case: Case, arguments: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from machine import NEEDS_GPU
-from test_cuda_agreement import handed
+from material import handed
 
 from mlx_assay.fixtures.draw import Draw
 from mlx_assay.fixtures.kind import kind_of, kinds
