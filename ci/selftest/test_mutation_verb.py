@@ -107,4 +107,6 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert read["score"] == 1.0
     assert {row["outcome"] for row in read["mutants"]} == {"killed", "equivalent"}
     assert "score 1.0000" in done.stdout
-    assert read["sources"] == {"token_bitmask.metal": sources()["token_bitmask.metal"].digest}
+    texts = {name: text.digest for name, text in sources().items() if Path(name).match("token_bitmask*.metal")}
+    assert read["sources"] == texts
+    assert len(texts) == 2
