@@ -99,7 +99,8 @@ class Trellis:
     def row(self, x, codes, scales, k, L, T, axis, rows, cols, interleave, output, layouts):
         self.refuse(codes, scales, k, L, T, axis, rows, cols, interleave)
         expect(axis == 0 and T == 256 and L <= 12 and (k, interleave) in layouts, "a layout")
-        expect(scales is not None and x.shape == (1, rows) and name(x) in FLOATS, "x")
+        expect(floats(scales, (rows,)) and floats(x, (1, rows)), "x")
+        expect(output is None or output in FLOATS, "an output")
         words = self.words(np.array(codes), interleave)
         partials = self.partials(self.plain(x), words, self.plain(scales), k, L, T)
         return self.rounded(self.fold(partials), output or name(x))
@@ -119,7 +120,8 @@ class Trellis:
 
     def trellis_decode(self, codes, scales, k, L, T, axis, rows, cols, interleave, variant, form):
         self.refuse(codes, scales, k, L, T, axis, rows, cols, interleave)
-        expect(0 <= variant < 14 and (form is None or form in FORMS), "a variant or a form")
+        expect(whole(variant) and 0 <= variant < 14 and (form is None or form in FORMS), "a variant or a form")
+        expect(form != "lut-threadgroup" or L <= 12, "a table")
         usual = (
             ("precise", "refined", "precise", "precise", "state", "refined")[variant] if variant < 6 else "unrefined"
         )
@@ -131,24 +133,34 @@ class Trellis:
         return mx.array(weights.astype(FLOATS["bfloat16"]).astype(np.float32) if variant < 4 else weights)
 
     def trellis_code_values(self, sums, form):
-        expect(sums.ndim == 1 and sums.dtype == mx.int32 and form in FORMS[:5], "sums")
+        expect(sums.ndim == 1 and sums.size > 0 and sums.dtype == mx.int32 and form in FORMS[:5], "sums")
         return mx.array(self.values(np.array(sums), form))
 
     def trellis_fold(self, partial, output):
         expect(partial.ndim == 3 and partial.shape[:2] == (1, 128) and partial.dtype == mx.float32, "partials")
+        expect(output in FLOATS, "an output")
         return self.rounded(self.fold(np.array(partial)[0]), output)
 
     def refuse(self, codes, scales, k, L, T, axis, rows, cols, interleave):
+        expect(all(map(whole, (k, L, T, axis, rows, cols))), "whole numbers")
         expect(k in (2, 3, 4) and k <= L <= 24 and axis in (0, 1) and rows > 0 and cols > 0, "numbers")
         expect(T * k % 32 == 0 and T * k >= L and cols % T == 0, "blocks")
         expect(interleave is None or (interleave, k, T, axis, cols % 512) == (2, 3, 256, 0, 0), "an interleave")
         shape = (cols // 512, rows, 48) if interleave else (rows, cols * k // 32)
-        expect(codes.shape == shape and codes.dtype == mx.uint32, "codes")
-        expect(scales is None or (scales.shape == (rows,) and name(scales) in FLOATS), "scales")
+        expect(isinstance(codes, mx.array) and codes.shape == shape and codes.dtype == mx.uint32, "codes")
+        expect(scales is None or floats(scales, (rows,)), "scales")
 
 
 def name(array):
     return str(array.dtype).removeprefix("mlx.core.")
+
+
+def floats(array, shape):
+    return isinstance(array, mx.array) and array.shape == shape and name(array) in FLOATS
+
+
+def whole(number):
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def expect(fits, what):
