@@ -39,9 +39,11 @@ def answered(order):
     dtype, shape, data = mask.read(order["in"]).get("partial", ("", [], b""))
     if dtype != "F32" or len(shape) != 3 or shape[:2] != [1, 128]:
         return {"seq": order["seq"], "error": f"Expected float32 [1, 128, cols] but got {shape}", "type": "ValueError"}
+    output = order["parameters"]["output_dtype"].get("value")
+    if output not in FLOATS:
+        return {"seq": order["seq"], "error": f"Expected a float dtype's name but got {output}", "type": "ValueError"}
     with np.errstate(all="ignore"):
         partial = np.frombuffer(data, np.float32).reshape(shape)
-        output = order["parameters"]["output_dtype"]["value"]
         try:
             sums = folded(partial, output)
         except NotImplementedError as error:
