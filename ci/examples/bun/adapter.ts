@@ -75,6 +75,7 @@ function argumentsOf(order: any): Arguments {
 /** Floats come as the 16 hex digits of a binary64, which JSON cannot lose. */
 function plainOf(value: any): Plain {
   if (value.is === "none") return null;
+  if (value.is === "integer") return BigInt(value.value);
   if (value.is !== "float") return value.value;
   const view = new DataView(new ArrayBuffer(8));
   view.setBigUint64(0, BigInt(value.bits));

@@ -3,7 +3,8 @@
 import { type Tensor, isFloat } from "./tensors.ts";
 import type { FloatType } from "./floats.ts";
 
-export type Plain = number | string | boolean | null;
+/** Whole numbers are bigint, so that 12.0 is not 12. */
+export type Plain = bigint | number | string | boolean | null;
 
 /** The arguments of one call, by the contract's parameter names. */
 export type Arguments = Map<string, Tensor | Plain>;
@@ -48,7 +49,7 @@ export function floats(given: Arguments, name: string): Tensor & { dtype: FloatT
 /** An argument that is a whole number of a range. */
 export function integer(given: Arguments, name: string, least: number, most: number): number {
   const value = given.get(name);
-  if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most)
-    throw new Refused("ValueError", `Expected ${name} of ${least} to ${most} but got ${value}`);
-  return value;
+  if (typeof value !== "bigint" || value < least || value > most)
+    throw new Refused("ValueError", `Expected ${name} as a whole number of ${least} to ${most} but got ${value} (type ${typeof value})`);
+  return Number(value);
 }

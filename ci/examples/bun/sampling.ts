@@ -79,12 +79,12 @@ export function applyTokenBitmask(given: Arguments): Tensor {
 export function logitSoftcap(given: Arguments, setting: Setting): Tensor {
   const x = tensor(given, "x");
   const cap = given.get("cap");
-  if (typeof cap !== "number") throw new Refused("TypeError", `Expected cap as a number but got ${typeof cap}`);
+  if (typeof cap !== "number" && typeof cap !== "bigint") throw new Refused("TypeError", `Expected cap as a number but got ${typeof cap}`);
   if (!(x.dtype in SPECIAL)) throw new Refused("TypeError", `Expected x of F32, F16 or BF16 but got ${x.dtype}`);
   const type = x.dtype as FloatType;
   if (type === "F32" && !setting.float32) throw new Unsupported("the bits of a device's own tanh; --float32 has the nearest ones");
   const step = (value: number) => rounded(type, value, setting.bug === "rounding");
-  const constant = step(Math.fround(cap));
+  const constant = step(Math.fround(Number(cap)));
   const values = numbers(x).map((value) => step(step(Math.tanh(step(value / constant))) * constant));
   return tensorOf(type, x.shape, values);
 }

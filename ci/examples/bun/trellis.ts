@@ -92,7 +92,7 @@ function geometry(given: Arguments): Geometry {
   if ((T * k) % 32 || T * k < L) throw new Refused("ValueError", `Expected T * k of whole words and L bits but got ${T * k}`);
   if (cols % T) throw new Refused("ValueError", `Expected cols of whole blocks of ${T} but got ${cols}`);
   const paired = pair !== null;
-  if (paired && (pair !== 2 || k !== 3 || T !== 256 || axis !== 0 || cols % 512))
+  if (paired && (pair !== 2n || k !== 3 || T !== 256 || axis !== 0 || cols % 512))
     throw new Refused("ValueError", `Expected pairs of blocks with k 3, T 256, axis 0 and cols of 512 alone but got k ${k}, T ${T}, cols ${cols}`);
   return { k, L, T, rows, cols, paired };
 }
