@@ -1,52 +1,32 @@
-"""What the checker costs: the argmax kernel, float16, 8 rows of 131,072 logits, one core."""
+"""What the checker costs: the argmax kernel on one core."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
-from typing import Any
-
+from argmax_call import NAME, arguments, median
 from figure import Figure
 
-ROWS, VOCABULARY = 8, 131_072
 REPEATS = 7
 
 
 def measure() -> list[Figure]:
     """Medians of processor time, as multiples of the unchecked kernel's."""
     import mlx.core as mx
-    import numpy as np
 
-    from mlx_assay.fixtures.draw import Draw
     from mlx_assay.impl import argmax_given, executors
     from mlx_assay.impl.executors.checker import checked
 
-    logits = mx.array(Draw(1).normal(np.dtype(np.float16), (ROWS, VOCABULARY)))
-    lse = mx.logsumexp(logits, axis=-1, keepdims=True)
-    mx.eval(logits, lse)
+    logits, lse = arguments()
 
     def call() -> None:
         mx.eval(argmax_given(logits, lse))
 
     with executors.use("host"):
-        unchecked = _median(call)
+        unchecked = median(call, REPEATS)
         with checked(schedules=["in-order"], poisons=[0xFFDEFFDE]):
-            one = _median(call)
+            one = median(call, REPEATS)
         with checked():
-            every = _median(call)
-    name = "argmax_given, f16, 8 x 131072"
+            every = median(call, REPEATS)
     return [
-        Figure(f"checked {name}, one schedule", one / unchecked, "x unchecked", "<=", 8),
-        Figure(f"checked {name}, four schedules", every / unchecked, "x unchecked", "<=", 8),
+        Figure(f"checked {NAME}, one schedule", one / unchecked, "x unchecked", "<=", 8),
+        Figure(f"checked {NAME}, four schedules", every / unchecked, "x unchecked", "<=", 8),
     ]
-
-
-def _median(call: Callable[[], Any]) -> float:
-    call()
-    spent = []
-    for _ in range(REPEATS):
-        began = time.process_time()
-        call()
-        spent.append(time.process_time() - began)
-    return statistics.median(spent)

@@ -16,16 +16,8 @@ from mlx_assay.impl.executors.counting import total
 from mlx_assay.impl.executors.counting.counts import Arithmetic, Counts, Traffic
 
 KNOWN_BY_THE_STACK = """
-import sys
+from bench.tricks.counted_apart import queued
 from mlx_assay.impl import normalized_argmax as right
-
-def queued():
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("queue.py"):
-            return True
-        frame = frame.f_back
-    return False
 
 def normalized_argmax(logits):
     return right(logits if queued() else logits[..., :64])
