@@ -222,6 +222,23 @@ def test_python(operator: Operator[Module]) -> None:
     assert sorted(python(operator, text)) == sorted(changed)
 
 
+def test_a_step_of_several_parts_leaves_turns_out_of_what_its_condition_asks_for() -> None:
+    operator = next(one for one in METAL if one.name == "loop-step")
+    steps = {
+        "i++": ["i += 2"],
+        "i--": ["i -= 2"],
+        "--i": ["i -= 2"],
+        "i = next(i, 1)": ["i = next(i, 1) + 1"],
+        "++i, at += i": ["i += 2, at += i"],
+        "at[i]++, i--": ["at[i]++, i -= 2"],
+        "f(a, b), g[c, d]++": ["f(a, b) + 1, g[c, d]++", "f(a, b), g[c, d] += 2"],
+    }
+    found = {step: metal(operator, f"for (int i = 9; i > n; {step}) f(i);") for step in steps}
+    assert found == {
+        step: sorted(f"for (int i = 9; i > n; {other}) f(i);" for other in others) for step, others in steps.items()
+    }
+
+
 def test_every_operator_has_a_text_and_a_name_of_its_own() -> None:
     assert sorted(names()) == sorted([*METAL_TEXTS, *PYTHON_TEXTS])
 

@@ -33,13 +33,39 @@ def _length(code: Code) -> Iterator[Edit]:
             yield Edit(start, end, f"{code.text[start:end]} - 1")
 
 
+def _parts(code: Code, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """First and last token of each of the expressions that commas join."""
+    start = at = first
+    while at <= last:
+        if code.word(at) == ",":
+            yield start, at - 1
+            start = at + 1
+        at = code.partner[at] + 1 if code.word(at) in ("(", "[", "{") else at + 1
+    yield start, last
+
+
+def _counters(code: Code, condition: tuple[int, int], step: tuple[int, int]) -> list[tuple[int, int]]:
+    """The parts of a step that move what the condition asks for, or all of them."""
+
+    def names(first: int, last: int) -> list[str]:
+        return [code.word(at) for at in range(first, last + 1) if code.tokens[at].kind == "name"]
+
+    asked, parts = names(*condition), list(_parts(code, *step))
+    return [part for part in parts if any(name in asked for name in names(*part)[:1])] or parts
+
+
 def _step(code: Code) -> Iterator[Edit]:
     """Every second turn only, or every turn of another thread too."""
-    for _, _, (first, last) in _loops(code):
-        said = code.said(first, last)
-        name = said.strip("+-").partition(" ")[0]
-        other = f"{name} += 2" if said.startswith("++") else f"{said} + 1"
-        yield Edit(code.tokens[first].start, code.tokens[last].end, other)
+    for _, condition, step in _loops(code):
+        for first, last in _counters(code, condition, step):
+            before, after = code.word(first), code.word(last)
+            if before in ("++", "--"):
+                other = f"{code.said(first + 1, last)} {before[0]}= 2"
+            elif after in ("++", "--"):
+                other = f"{code.said(first, last - 1)} {after[0]}= 2"
+            else:
+                other = f"{code.said(first, last)} + 1"
+            yield Edit(code.tokens[first].start, code.tokens[last].end, other)
 
 
 def _return(code: Code) -> Iterator[Edit]:
