@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from mlx_assay.conformance.bench.clock import now, raw
-from mlx_assay.conformance.bench.digest import Key, on_device
+from mlx_assay.conformance.bench.digest import Key, OnDevice
 
 _core: Any = mx
 _array, _eval, _async_eval, _synchronize = _core.array, _core.eval, _core.async_eval, _core.synchronize
-_view, _tolist = _core.array.view, _core.array.tolist
+_view = _core.array.view
 _dtype_of, _nbytes_of, _shape_of = _array.dtype.fget, _array.nbytes.fget, _array.shape.fget
 _size_of: Any = type(_core.float32).size.fget
 _name_of: Any = type(_core.float32).__repr__
 _class_name: Any = type.__dict__["__name__"].__get__
 _unsigned = {1: _core.uint8, 2: _core.uint16, 4: _core.uint32, 8: _core.uint64}
-_type, _zip, _len, _str, _list, _int = type, zip, len, str, list, int
-_urandom, _now, _raw, _on_device = os.urandom, now, raw, on_device
+_type, _len, _str, _list = type, len, str, list
+_urandom, _now, _raw = os.urandom, now, raw
+on_device = _on_device = OnDevice(_core)
 _from_bytes = int.from_bytes
 _random, _sorted = random.SystemRandom(), sorted
 _collect, _disable, _enable = gc.collect, gc.disable, gc.enable
@@ -162,9 +163,8 @@ def key() -> Key:
 def digests(bits: Sequence[Any], drawn: Key) -> tuple[list[tuple[int, int]], int]:
     """The digest of each, read to the host, and the nanoseconds that it took."""
     began = _now()
-    read = [_tolist(_on_device(_core, each, drawn)) for each in bits]
-    taken = _now() - began
-    return [(_int(first), _int(second)) for first, second in read], taken
+    found = [_on_device(each, drawn) for each in bits]
+    return found, _now() - began
 
 
 def unsigned(result: Any) -> Any:

@@ -148,14 +148,24 @@ def _watched() -> Iterator[tuple[str, object, Callable[[], object]]]:
     ]
     named.append(("mlx.core.array", vars(mx.array)))  # type: ignore[arg-type]
     own = [name for name in sys.modules if name.startswith(_OWN)]
-    named += [(name, vars(module)) for name in own if isinstance(module := sys.modules[name], ModuleType)]
-    for owner, space in named:
+    modules = [(name, vars(module)) for name in own if isinstance(module := sys.modules[name], ModuleType)]
+    for owner, space in [*named, *modules, *_parts(modules)]:
         for name, held in list(space.items()):
-            if name.startswith("__") or not (callable(held) or isinstance(held, property)):
+            if (name.startswith("__") and name != "__call__") or not (callable(held) or isinstance(held, property)):
                 continue
             yield f"{owner}.{name}", held, _look(space, name)
             if type(held) is FunctionType and owner.startswith(_OWN):
                 yield f"the code of {owner}.{name}", held.__code__, _code(held)
+
+
+def _parts(modules: list[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, Any]]:
+    """Classes that the suite's own modules make, and objects of such that stand in them."""
+    for owner, space in modules:
+        for name, held in space.items():
+            if isinstance(held, type) and held.__module__ == owner:
+                yield f"{owner}.{name}", vars(held)
+            elif type(held).__module__.startswith(_OWN) and hasattr(held, "__dict__"):
+                yield f"{owner}.{name}", vars(held)
 
 
 def _look(space: Any, name: str) -> Callable[[], object]:

@@ -65,6 +65,7 @@ class Server:
         self._launches: list[Counts] = []
         self._streams = Streams()
         self._synchronize = device.synchronizer(start.executor, self._streams.made)
+        queue.on_device.ready()
         self._prepare_imports(start)
         self._sentry = Sentry(self._streams)
         self.functions: dict[str, Callable[..., Any]] = serve.functions(_as_judged(start))

@@ -12,9 +12,8 @@ import mlx.core as mx
 import numpy as np
 
 from mlx_assay.conformance.bench.content import NEAR
-from mlx_assay.conformance.bench.digest import on_device
 from mlx_assay.conformance.bench.message import Load, Region
-from mlx_assay.conformance.bench.queue import key
+from mlx_assay.conformance.bench.queue import key, on_device
 from mlx_assay.conformance.process.arena import read
 from mlx_assay.conformance.process.protocol import PlainArgument
 from mlx_assay.fixtures.tensor import DTYPES
@@ -102,9 +101,7 @@ class Stage:
                     same = held.tobytes() == want.tobytes()
                 else:
                     words, bits = _array(want.view(f"u{want.itemsize}")), _unsigned[want.itemsize]
-                    same = _on_device(_core, _view(held, bits), drawn).tolist() == (
-                        _on_device(_core, words, drawn).tolist()
-                    )
+                    same = _on_device(_view(held, bits), drawn) == _on_device(words, drawn)
                 if not same:
                     found.add(index)
         return sorted(found)

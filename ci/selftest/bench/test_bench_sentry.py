@@ -28,6 +28,8 @@ DEEDS = {
     "mx.fast.metal_kernel = executors.metal_kernel": ["patched"],
     "queue.digests = None": ["patched"],
     "queue.digests.__code__ = (lambda bits, drawn: ([], 0)).__code__": ["patched"],
+    "queue.OnDevice.__call__ = lambda self, words, key: (0, 0)": ["patched"],
+    "queue.on_device._host = lambda words, key: (0, 0)": ["patched"],
     "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()": ["threads"],
     "process = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)": ["processes"],
     "gc.callbacks.append(lambda phase, info: None)": ["hooks"],
