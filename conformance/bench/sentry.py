@@ -162,9 +162,8 @@ def _parts(modules: list[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, Any
     """Classes that the suite's own modules make, and objects of such that stand in them."""
     for owner, space in modules:
         for name, held in space.items():
-            if isinstance(held, type) and held.__module__ == owner:
-                yield f"{owner}.{name}", vars(held)
-            elif type(held).__module__.startswith(_OWN) and hasattr(held, "__dict__"):
+            made = type(held).__module__.startswith(_OWN) and hasattr(held, "__dict__")
+            if made or (isinstance(held, type) and held.__module__ == owner):
                 yield f"{owner}.{name}", vars(held)
 
 
