@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.contracts.normalized_argmax import denormals_decide
 from mlx_assay.conformance.judging.judge import applicable
 from mlx_assay.conformance.process.exchange import Outcome
 from mlx_assay.conformance.process.implementation import Implementation
@@ -25,6 +26,7 @@ from mlx_assay.conformance.sweeping.progress import Lines
 from mlx_assay.conformance.sweeping.sweep import Sweep
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Subcase
+from mlx_assay.fixtures.encoding import is_denormal
 from mlx_assay.fixtures.tensor import Tensor
 from mlx_assay.fixtures.trellis_words import states_of
 from mlx_assay.oracles import numpy_reference, precise_softcap, softcap_sieve, stock_mlx
@@ -162,6 +164,18 @@ def test_every_pair_has_a_row() -> None:
         number = ~np.isnan(scores.astype(np.float32))
         inner = number & np.roll(number, 1)
         assert (np.concatenate(won)[inner] == argmax.ranked()[inner]).all()
+
+
+def test_denormals_decide_no_pair() -> None:
+    """Where logits, lse or scores are denormals, in a device's reading of them or another; and such rows there are."""
+    met = 0
+    for lse in (0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x0081, 0x80FF, 0x0180, 0x047F, 0x8480, 0x4105):
+        for part in range(argmax.PARTS):
+            given = {name: held.base for name, held in argmax.pairs(lse * argmax.PARTS + part).arguments.items()}
+            assert not denormals_decide(given)
+            scores = numpy_reference.scores(given["logits"], given["lse"])
+            met += int((is_denormal(scores)).sum())
+    assert met > 1000
 
 
 def test_every_byte_and_word_and_state_comes() -> None:

@@ -3,7 +3,8 @@
 An id tells of scores only how they compare, so that a wrong score can be seen only by its order with others. Scores
 rise with the logit, so that how each compares with the next one's decides the order of all. One row a pair is enough:
 the logit after a lower neighbour whose score is less, or before one whose score is the same; and behind both the higher
-neighbour, if its score is the same. The id is then the logit's own, and says all of that.
+neighbour, if its score is the same. The id is then the logit's own, and says all of that. A device may take denormals
+for zero (rule 7 of the contract): a neighbour whose score is the logit's in one reading alone is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from mlx_assay.conformance.sweeping.sweep import Sweep
 from mlx_assay.fixtures.case import Case, Subcase
+from mlx_assay.fixtures.encoding import is_denormal
 from mlx_assay.fixtures.tensor import DTYPES, Tensor
 
 BFLOAT16 = DTYPES["bfloat16"]
@@ -35,19 +37,34 @@ def pairs(block: int) -> Subcase:
     place, order = part * SIZE + np.arange(SIZE), ranked()
     lower, own, higher = (order[(place + step) % ENCODINGS] for step in (-1, 0, 1))
     given = np.full((SIZE, 1), lse, np.uint16).view(BFLOAT16)
-    scores = [_scores(words, given[:, 0]) for words in (lower, own, higher)]
-    tied, tied_above = scores[0] == scores[1], scores[2] == scores[1]
+    lower, tied = _neighbour(lower, own, given[:, 0])
+    higher, tied_above = _neighbour(higher, own, given[:, 0])
     rows = np.stack(
         [np.where(tied, own, lower), np.where(tied, lower, own), np.where(tied_above, higher, lower)], axis=-1
     )
     return Subcase(f"lse-0x{lse:04x}-part-{part}", {"logits": Tensor(rows.view(BFLOAT16)), "lse": Tensor(given)})
 
 
-def _scores(logits: np.ndarray, lse: np.ndarray) -> np.ndarray:
+def _neighbour(words: np.ndarray, own: np.ndarray, lse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The neighbours, each its logit itself where only a denormal sets the scores apart; and whose scores are tied."""
+    kept = _scores(words, lse) == _scores(own, lse)
+    flushed = _flushed_scores(words, lse) == _flushed_scores(own, lse)
+    return np.where(kept == flushed, words, own), kept | flushed
+
+
+def _scores(words: np.ndarray, lse: np.ndarray) -> np.ndarray:
     """By which rows are laid out; what is right for a row is the oracles' matter."""
     with np.errstate(all="ignore"):
-        rounded = (logits.view(BFLOAT16).astype(np.float32) - lse.astype(np.float32)).astype(BFLOAT16)
+        rounded = (words.view(BFLOAT16).astype(np.float32) - lse.astype(np.float32)).astype(BFLOAT16)
     return np.asarray(rounded.astype(np.float32))
+
+
+def _flushed_scores(words: np.ndarray, lse: np.ndarray) -> np.ndarray:
+    return _flushed(_scores(_flushed(words.view(BFLOAT16)).view(np.uint16), _flushed(lse)))
+
+
+def _flushed(values: np.ndarray) -> np.ndarray:
+    return np.where(is_denormal(values), values.dtype.type(0), values)
 
 
 def told(subcase: Subcase, index: tuple[int, ...]) -> str:
