@@ -1,4 +1,4 @@
-"""Lanes that ask without the others: their own windows hold, whatever the others asked for before."""
+"""Lanes that ask without the others, and what is no lane: neither earlier questions count, nor what lies beyond."""
 
 from __future__ import annotations
 
@@ -36,3 +36,21 @@ def test_a_window_is_that_of_the_lanes_that_ask(way: str) -> None:
         return row[lane - base + (delta if way == "down" else width - delta)]
 
     assert out.tolist() == [window(lane, *((2, 8) if lane < 16 else (1, 4))) for lane in range(32)]
+
+
+def test_nobody_votes_beside_the_32_lanes() -> None:
+    body = (
+        "uint i = thread_position_in_grid.x;\n"
+        "out[2 * i] = simd_all(a[i] < 32u);\n"
+        "out[2 * i + 1] = uint(ulong(simd_ballot(a[i] < 32u)) >> 32u);"
+    )
+    kernel = metal_kernel("all", ["a"], ["out"], body)
+    with use("host"):
+        (out,) = kernel(
+            inputs=[mx.arange(32, dtype=mx.uint32)],
+            grid=(32, 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(64,)],
+            output_dtypes=[mx.uint32],
+        )
+    assert out.tolist() == [1, 0] * 32
