@@ -387,17 +387,3 @@ def test_atomics_over_the_grid() -> None:
     body = "uint i = thread_position_in_grid.x; atomic_fetch_add_explicit(&out[i % 3], 1.5f, memory_order_relaxed);"
     got = run(body, (1000, 1, 1), (64, 1, 1), dtype=mx.float32, size=3, atomic_outputs=True)
     assert got.tolist() == [334 * 1.5, 333 * 1.5, 333 * 1.5]
-
-
-def test_a_compare_exchange_on_nan_ends() -> None:
-    # Compared by value, a NaN never equals what was read and the loop would not end.
-    body = """
-      threadgroup atomic<float> cell;
-      if (i == 0) atomic_store_explicit(&cell, NAN, memory_order_relaxed);
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      float seen = atomic_load_explicit(&cell, memory_order_relaxed);
-      uint tries = 0;
-      while (tries++ < 100 && !atomic_compare_exchange_weak_explicit(&cell, &seen, seen * 2.0f, memory_order_relaxed,
-                                                                     memory_order_relaxed)) {}
-      out[i] = tries;"""
-    assert np.all(lanes(body, np.arange(32, dtype=np.uint32), mx.uint32) <= 32)

@@ -1,10 +1,11 @@
-"""Questions about the larger and the smaller of two: NaN, and zeros of both signs."""
+"""Questions about the larger and the smaller of two, and about exchanges: NaN, and zeros of both signs."""
 
 from __future__ import annotations
 
 from mlx_assay.conformance.capture.question import Kind, Question, Words, bf16, f16, f32
 
 NUMBER, NAN = "the number", "the NaN"
+BITS_BY_VALUE = "by bits, told by value"
 _ENCODED = {"f32": (f32, 0x7FC00000), "f16": (f16, 0x7E00), "bf16": (bf16, 0x7FC0)}
 _TYPES = {"f32": ("float", "uint"), "f16": ("half", "ushort"), "bf16": ("bfloat16_t", "ushort")}
 
@@ -89,10 +90,37 @@ def _clamp() -> Question:
     )
 
 
+def _exchange(name: str, about: str, held: int, expected: int) -> Question:
+    """r[0] whether it tells success, r[1] what the cell holds afterwards. Others have seen it told by value on GPUs."""
+    (new,) = f32(7.0)
+    relaxed = "memory_order_relaxed"
+    same = name == "nan"
+    return Question(
+        f"{name}.exchange",
+        about,
+        "u32",
+        (held, expected, new),
+        2,
+        f"threadgroup atomic_float cell; atomic_store_explicit(&cell, as_type<float>(a[0]), {relaxed});\n"
+        "float seen = as_type<float>(a[1]);\n"
+        "bool done = atomic_compare_exchange_weak_explicit(\n"
+        f"    &cell, &seen, as_type<float>(a[2]), {relaxed}, {relaxed});\n"
+        f"r[0] = done ? 1u : 0u; r[1] = as_type<uint>(atomic_load_explicit(&cell, {relaxed}));",
+        {
+            "by bits": (1, new) if same else (0, held),
+            BITS_BY_VALUE: (0, new) if same else (1, held),
+            "by value": (0, held) if same else (1, new),
+        },
+        BITS_BY_VALUE,
+    )
+
+
 QUESTIONS = (
     *(_nan("f32", name) for name in ("fmax", "fmin", "max", "min")),
     *(_nan(kind, name) for kind in ("f16", "bf16") for name in ("max", "min")),
     _clamp(),
     *(_across(name) for name in ("simd_max", "simd_min")),
     *(_zero(name) for name in ("max", "min", "fmax", "fmin")),
+    _exchange("nan", "a compare and exchange of a float NaN with itself", 0x7FC00000, 0x7FC00000),
+    _exchange("zeros", "a compare and exchange of the float -0 with +0", *f32(-0.0, 0.0)),
 )

@@ -108,8 +108,9 @@ _TEXTS = {
     ),
     Kind.HANG: (
         "A kernel does not come to an end within the limit",
-        "Look at the condition of the loop and at what other threads must write for it to end; raise --launch-limit if "
-        "the kernel is only slow.",
+        "Look at the condition of the loop and at what other threads must write for it to end; a compare and exchange "
+        "of floats never tells success over a NaN, one of their bits does. Raise --launch-limit if the kernel is only "
+        "slow.",
     ),
     Kind.CRASH: (
         "A kernel ends the process that runs it",

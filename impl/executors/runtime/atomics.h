@@ -1,5 +1,5 @@
-// atomic<T>: its fetch operations run over device and threadgroup memory. A float's compare-exchange compares bits, so that
-// a loop over a NaN ends.
+// atomic<T>: its fetch operations run over device and threadgroup memory. A float's compare-exchange exchanges where the
+// bits are equal and tells whether the values are, as Metal's: over a NaN it never tells success.
 #pragma once
 
 #include "simdgroup.h"
@@ -125,9 +125,11 @@ typedef atomic<bool> atomic_bool;
       ASSAY_RELAXED(order) ASSAY_RELAXED(failed) {                                                     \
     ASSAY_SMALL(T, atomic_compare_exchange_weak_explicit); ASSAY_TOLD(a, atomic_compare_exchange_weak_explicit); \
     assay::word_t<T> want = as_type<assay::word_t<T>>(*expected);                                      \
-    const bool done = __atomic_compare_exchange_n(&a->word, &want, as_type<assay::word_t<T>>(v), false, \
-                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED);                 \
-    *expected = as_type<T>(want);                                                                      \
+    __atomic_compare_exchange_n(&a->word, &want, as_type<assay::word_t<T>>(v), false, __ATOMIC_RELAXED,  \
+                                __ATOMIC_RELAXED);                                                     \
+    const T was = as_type<T>(want);                                                                    \
+    const bool done = was == *expected;                                                                \
+    *expected = was;                                                                                   \
     return done;                                                                                       \
   }                                                                                                    \
   ASSAY_ATOMIC_READ_MODIFY_WRITE(space, atomic_fetch_add_explicit, (counts<T> || is_same_v<T, float>), x + b) \
