@@ -79,6 +79,9 @@ class Contract:
     `{"the last id on ties": ...}`; what is likelier or simpler stands first. `broken(arguments)` are the numbers of the
     rules that these break, by the beginnings of their names, the longest deciding; under "" stands the rule that an
     output breaks of which nothing is known but that it is another. `benchmarks` are what `mlx-assay bench` measures.
+
+    `graphs`: references compile graphs that implementations compile too, which MLX keeps on disk by their names. They
+    are then asked before a case's calls begin, so that the graphs are there, and not compiled on both sides at once.
     """
 
     operation: str
@@ -96,6 +99,7 @@ class Contract:
     suspects: Callable[[Arguments], Mapping[str, Callable[[], np.ndarray]]] | None = None
     broken: Callable[[Arguments], Mapping[str, int]] | None = None
     benchmarks: tuple[Benchmark, ...] = ()
+    graphs: bool = False
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

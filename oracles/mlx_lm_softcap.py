@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from mlx_assay.oracles.fault import require_bits
+from mlx_assay.oracles.graph import compiling
 from mlx_assay.oracles.stock_mlx import to_mlx, to_numpy
 from mlx_assay.oracles.submodule import load_submodule
 
@@ -36,12 +37,18 @@ def version() -> str:
 
 def gemma4(x: np.ndarray, cap: float) -> np.ndarray:
     """mlx_lm.models.gemma4_text.logit_softcap, a shapeless compile, like x; cap is a Python number."""
-    return to_numpy(_function("gemma4_text")(float(cap), to_mlx(x)))
+    return _compiled("gemma4_text", x, cap)
 
 
 def gemma3n(x: np.ndarray, cap: float) -> np.ndarray:
     """mlx_lm.models.gemma3n.logit_softcap, a shapeless compile, like x; cap is a Python number."""
-    return to_numpy(_function("gemma3n")(float(cap), to_mlx(x)))
+    return _compiled("gemma3n", x, cap)
+
+
+def _compiled(model: str, x: np.ndarray, cap: float) -> np.ndarray:
+    # What tells graphs apart: both models' have one name, and a CPU's is compiled for a number of axes.
+    with compiling("softcap", str(x.dtype), float(cap).hex(), str(x.ndim)):
+        return to_numpy(_function(model)(float(cap), to_mlx(x)))
 
 
 def gemma2(x: np.ndarray, cap: float) -> np.ndarray:

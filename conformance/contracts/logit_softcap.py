@@ -172,6 +172,7 @@ def _contract(operation: str, summary: str, benchmarks: tuple[Benchmark, ...] = 
         suspects=softcap_faults.suspects,
         broken=lambda arguments: softcap_faults.BROKEN,
         benchmarks=benchmarks,
+        graphs=True,
     )
 
 

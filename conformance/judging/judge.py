@@ -34,6 +34,7 @@ from mlx_assay.oracles.registry import load
 OUTPUT_LIMIT = 4000
 """Characters that a record keeps of what was printed during its case."""
 
+Expectation = list[Expected] | Disagreement
 Keep = Callable[[str, Exhibit], Kept]
 """From a case's id and what it has to show to the file that holds it."""
 
@@ -119,22 +120,24 @@ def _findings(trial: Trial, implementation: Implementation) -> list[Finding]:
         if trial.case.operation not in implementation.operations:
             return [Finding(Verdict.UNSUPPORTED, f"It has no function {trial.case.operation}")]
         calls = [_ordered(trial, subcase) for subcase in trial.subcases]
+        before = [_expected(trial, subcase) for subcase in trial.subcases] if trial.contract.graphs else []
         run = implementation.begin(trial.case.operation, calls, trial.contract.expansion)
     except ImplementationError as error:
         return [Finding(Verdict.ERROR, str(error))]
     except Death as death:
         return [Finding(death.verdict, death.message)]
     try:
-        return _judged(trial, implementation, run)
+        return _judged(trial, implementation, run, before)
     except BaseException:
         run.child.end()
         raise
 
 
-def _judged(trial: Trial, implementation: Implementation, run: Run) -> list[Finding]:
+def _judged(trial: Trial, implementation: Implementation, run: Run, before: Sequence[Expectation]) -> list[Finding]:
+    """What is found of a run; `before` are the expectations that were asked for before it began."""
     death: Finding | None = None
-    expectations: list[list[Expected] | Disagreement] = []
-    for subcase in trial.subcases:
+    expectations = list(before)
+    for subcase in trial.subcases[len(expectations) :]:
         expectations.append(_expected(trial, subcase))
         try:
             if death is None:
@@ -166,7 +169,7 @@ def _ordered(trial: Trial, subcase: Subcase) -> list[Any]:
     return [subcase.arguments[name] for name in trial.contract.parameters]
 
 
-def _expected(trial: Trial, subcase: Subcase) -> list[Expected] | Disagreement:
+def _expected(trial: Trial, subcase: Subcase) -> Expectation:
     """What the oracles say; nothing where an exception is expected."""
     if subcase.raises:
         return []
@@ -189,7 +192,7 @@ def _died(trial: Trial, run: Run, death: Death) -> Finding:
 def _of_subcase(
     trial: Trial,
     index: int,
-    expectations: Sequence[list[Expected] | Disagreement],
+    expectations: Sequence[Expectation],
     outcomes: Sequence[Outcome],
 ) -> Finding:
     """The weakest of what is found of the two calls, and of their agreement with each other."""
@@ -210,8 +213,7 @@ def _of_subcase(
     if same_bits(first, second):
         return judged.finding(first)
     findings = [judged.finding(first), judged.repeated(second), judged.unstable(first, second)]
-    order = list(Verdict)
-    return max(findings, key=lambda finding: order.index(finding.verdict))
+    return max(findings, key=lambda finding: list(Verdict).index(finding.verdict))
 
 
 def same_bits(first: Outcome, second: Outcome) -> bool:
@@ -267,8 +269,7 @@ def _record(
         case.id, implementation.target, implementation.executor, implementation.profile, implementation.checked
     )
     verdict = weakest([finding.verdict for finding in findings])
-    conforms = verdict in CONFORMING
-    telling = _telling(findings)
+    conforms, telling = verdict in CONFORMING, _telling(findings)
     message, output = "", ""
     if not conforms:
         output = implementation.printed(OUTPUT_LIMIT)
