@@ -172,6 +172,30 @@ def test_atomic_adds_of_every_thread_arrive(forge: Any) -> None:
     assert out.tolist() == [999 * 500]
 
 
+@pytest.mark.parametrize(
+    ("expected", "held", "kept"), [(1.0, 1.0, 7.0), (1.0, 2.0, 2.0), (np.nan, np.nan, 7.0), (0.0, -0.0, -0.0)]
+)
+def test_floats_are_exchanged_by_their_bits(expected: float, held: float, kept: float, forge: Any) -> None:
+    """Success is the kernel's own comparison of values, with the flags that Metal gives it."""
+    name, p = "air.atomic.global.cmpxchg.weak.f32", "ptr addrspace(1)"
+    body = f"""  %seen = alloca float
+  %e = load float, {p} %0
+  store float %e, ptr %seen
+  %old = call fast float @{name}({p} %1, ptr %seen, float 7.0, i32 0, i32 0, i32 2, i1 true)
+  %done = fcmp fast ueq float %e, %old
+  %told = uitofp i1 %done to float
+  %o = getelementptr float, {p} %1, i32 1
+  store float %told, {p} %o
+  %s = load float, ptr %seen
+  %w = getelementptr float, {p} %1, i32 2
+  store float %s, {p} %w"""
+    text = forge.module(body, "f", "f", f"declare float @{name}({p}, ptr, float, i32, i32, i32, i1)")
+    out = np.float32([held, 9, 9])
+    forge.kernel(text)([np.float32([expected]), out], grid=1, threadgroup=1)
+    want = np.float32([kept, expected == held, held])
+    assert out.tobytes() == want.tobytes()
+
+
 def test_threads_at_different_barriers_are_an_error_that_names_them(forge: Any) -> None:
     body = """  %odd = trunc i32 %id to i1
   br i1 %odd, label %a, label %b

@@ -24,11 +24,15 @@ def define(name: str, result: str, parameters: list[str], code: Assembly) -> str
         code.line(f"store atomic {type_} %a1, {pointer} monotonic, align {alignment}")
         return code.returns()
     if operation == "cmpxchg.weak":
-        expected = code.value(f"load {type_}, {parameters[1]} %a1")
-        pair = code.value(f"cmpxchg weak {pointer}, {type_} {expected}, {type_} %a2 monotonic monotonic")
-        old = code.value(f"extractvalue {{ {type_}, i1 }} {pair}, 0")
-        code.line(f"store {type_} {old}, {parameters[1]} %a1")
-        return code.returns(code.value(f"extractvalue {{ {type_}, i1 }} {pair}, 1") if result == "i1" else old)
+        word = f"i{scalar[1:]}"
+        expected = code.value(f"load {word}, {parameters[1]} %a1")
+        new = code.value(f"bitcast {type_} %a2 to {word}")
+        pair = code.value(f"cmpxchg weak {pointer}, {word} {expected}, {word} {new} monotonic monotonic")
+        old = code.value(f"extractvalue {{ {word}, i1 }} {pair}, 0")
+        code.line(f"store {word} {old}, {parameters[1]} %a1")
+        if result == "i1":
+            return code.returns(code.value(f"extractvalue {{ {word}, i1 }} {pair}, 1"))
+        return code.returns(code.value(f"bitcast {word} {old} to {type_}"))
     if operation in {"max", "min"} and type_ != "float":
         operation = ("u" if sign == "u" else "") + operation
     operation = ("f" if type_ == "float" and operation in {"add", "sub", "max", "min"} else "") + operation
