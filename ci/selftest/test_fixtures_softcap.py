@@ -128,6 +128,14 @@ def test_cases_without_power_are_told() -> None:
     assert "zeros" in free_passes(*answered(softcap_call("a", x, 0), softcap_call("b", 2 * x, 0)))
 
 
+@pytest.mark.parametrize("path", ["shape/odd-size?rows=1&size=1", "shape/rank?cap=30&rank=0"])
+def test_few_inputs_never_lie_all_where_the_curve_is_straight(path: str) -> None:
+    for seed in range(1000):
+        case = Case.parse(f"logit_softcap/bfloat16/{path}&seed={seed}")
+        inputs = [x_of(subcase).array for subcase in named("logit_softcap", case.kind).subcases(case)]
+        assert max(float(np.abs(x.astype(np.float32)).max()) for x in inputs) >= 30 / 4
+
+
 @pytest.mark.parametrize("kind", ERRORS, ids=name_of)
 def test_error_cases_name_what_must_be_raised(kind: Kind) -> None:
     for case, subcases in quick(kind):

@@ -147,9 +147,9 @@ def test_a_canary_that_fails_is_told_where_people_look(code: int, stage: Stage) 
 
 
 def test_the_seed_is_the_day_or_the_one_that_is_repeated(stage: Stage) -> None:
-    before = datetime.now(UTC).strftime("%Y%m%d")
+    before = datetime.now(UTC).strftime("%y%m%d00")
     assert stage.run(STEPS / "seed").returncode == 0
-    assert stage.outputs["seed"] in (before, datetime.now(UTC).strftime("%Y%m%d"))
+    assert stage.outputs["seed"] in (before, datetime.now(UTC).strftime("%y%m%d00"))
     assert "mlx-assay run --tier full --seed" in stage.run(STEPS / "seed", SEED="20260101").stdout
     assert stage.outputs["seed"] == "20260101"
     assert parsed(["run", "--seed", stage.outputs["seed"]])["seed"] == 20260101
@@ -176,6 +176,12 @@ def test_the_soak_strikes_as_often_and_as_drawn_as_it_is_told(stage: Stage) -> N
     stage.put("python", "exit ${CODE:-0}")
     assert stage.run(STEPS / "soak", SEED="20260101", CODE="1").returncode == 1
     assert stage.of("python") == [[str(STEPS.parent / "soak.py"), "--strikes", "50", "--seed", "20260101"]]
+
+
+def test_power_is_looked_for_among_the_cases_of_the_night_to_come(stage: Stage) -> None:
+    stage.put("python", "exit ${CODE:-0}")
+    assert stage.run(STEPS / "power", SEED="26113000", CODE="1").returncode == 1
+    assert stage.of("python") == [[str(STEPS.parent / "power.py"), "--seeds", "26113100"]]
 
 
 def environment(stage: Stage, version: str = "0.1.0") -> None:

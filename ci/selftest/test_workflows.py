@@ -140,7 +140,7 @@ def test_the_self_hosted_mac_never_runs_a_fork() -> None:
     assert gate["env"]["DEVICES"] == condition, "the gate must expect the device exactly where it runs"
 
 
-APART = {"durations", "exploration", "fixtures", "judge", "mutants", "soak", "sweeps", "versions"}
+APART = {"durations", "exploration", "fixtures", "judge", "mutants", "power", "soak", "sweeps", "versions"}
 """Jobs of a night that its gate does not wait for."""
 
 
