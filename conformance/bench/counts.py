@@ -1,4 +1,4 @@
-"""What launches do, as counted on the host executor: measures by name, and which of two forms does less."""
+"""What launches do, as counted on the host executor: measures by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mlx_assay.conformance.bench.report import Form
 from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.rendering.prose import prose
-from mlx_assay.impl.executors.counting import H200, Bound, Comparison, Counts, compare, total
+from mlx_assay.impl.executors.counting import Counts, total
 
 OF_LEAST = "of the bytes that must move"
 TOUCHED = "bytes of device memory touched, each once"
@@ -57,38 +57,6 @@ def uncounted(form: Form, least: int) -> str:
     if share >= 1:
         return ""
     return f"{share:.1%} {OF_LEAST}: the rest is done where nothing is counted, or not at all"
-
-
-def compared(one: Sequence[Counts], other: Sequence[Counts], forms: tuple[Form, Form], least: int) -> str:
-    """Which of two forms does less on the device that the comparison knows, and by which measure; no time."""
-    for each in forms:
-        if why := uncounted(each, least):
-            return f"not compared: {each.name}: {why}"
-    names = forms[0].name, forms[1].name
-    device = H200
-    found: Comparison = compare(one, other, device)
-    sides = list(zip(names, (found.first, found.second), (one, other), strict=True))
-    less = {"first": names[0], "second": names[1]}.get(found.less)
-    verdict = f"{less} does less on {found.device}, by {found.by}" if less else f"neither does less on {found.device}"
-    parts = [f"{verdict}, modelled alone: units are its cycles, no time", *(_asked(*side[:2]) for side in sides)]
-    for name, _, launches in sides:
-        if (widest := max(each.threadgroups for each in launches)) < device.cores:
-            parts.append(
-                f"{name} has {counted(widest, 'threadgroup')} for {device.cores} cores: this shape does not fill the "
-                "device, and the order may be another at a larger one (--shape)"
-            )
-    return "\n".join(parts)
-
-
-def _asked(name: str, bounds: Sequence[Bound]) -> str:
-    """The units of a form: the launches' constant, and what limits the launch that asks most."""
-    largest = max(bounds, key=lambda each: each.cycles[each.limit])
-    rest = sum(each.cycles[each.limit] for each in bounds)
-    constant = sum(each.cycles["launch"] for each in bounds)
-    units = (
-        f"{name} {constant + rest:,.0f} units, {constant:,.0f} of them for {counted(len(bounds), 'launch', 'launches')}"
-    )
-    return f"{units} whatever is done and {rest:,.0f} for its limit, {largest.limit}"
 
 
 def told(forms: Sequence[Form], least: int) -> Iterator[str]:

@@ -14,6 +14,8 @@ from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.rendering.prose import code, prose
 
 OURS, HOST = "the implementation", "on the host"
+KEPT = ("threads", "processes")
+"""Found beside what is timed, whatever they are for."""
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
@@ -49,6 +51,8 @@ def lines(result: Result, copy: Copied | None) -> Iterator[str]:
         yield f"  conforms on {counted(result.judged.cases, 'case')}, judged in {result.judged.seconds:.0f} s"
     if result.outcome == "differs" and result.judged is not None:
         yield f"  differs, so it has no figure: {result.judged.failing}"
+    elif result.outcome == "trick" and result.trick in KEPT:
+        yield f"  no figure while it keeps {result.trick}: {printable(result.message)}"
     elif result.outcome == "trick":
         yield f"  trick: {result.trick}, so it has no figure: {printable(result.message)}"
     elif result.outcome in ("error", "incomplete"):
@@ -139,6 +143,8 @@ def _speed(copy: Copied) -> str:
 def markdown(report: Report) -> str:
     """The whole report as one page."""
     parts = ["# Benchmarks\n\n", *(f"{prose(line)}\n\n" for line in head(report))]
+    if not report.complete:
+        parts.append("Incomplete: it was ended before all benchmarks were measured.\n\n")
     for result in report.results:
         parts += [f"## {code(result.id)}\n\n", *_page(result, report.copied)]
     return "".join(parts)

@@ -13,6 +13,11 @@ SCHEMA: Literal["urn:mlx-assay:bench:1"] = "urn:mlx-assay:bench:1"
 Outcome = Literal["measured", "differs", "trick", "error", "incomplete"]
 Rotations = Literal["beyond the cache", "in the cache", "next to nothing", "on the host"]
 
+Less = Literal["first", "second", "neither"]
+FIRST: Less = "first"
+SECOND: Less = "second"
+NEITHER: Less = "neither"
+
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
@@ -80,10 +85,39 @@ class Form(_Part, frozen=True):
     measures: dict[str, float]
 
 
+class Demand(_Part, frozen=True):
+    """What one form asks of a modelled device: its units in all, and of them those of its launches whatever they do.
+
+    `limit` is the resource that limits the launch that asks most, `threadgroups` those of the launch that has most.
+    """
+
+    name: str
+    units: float
+    launches: int
+    launching: float
+    limit: str
+    threadgroups: int
+
+
+class Compared(_Part, frozen=True):
+    """Two forms on one modelled device of `cores` cores: units are its cycles, no time.
+
+    `less` says which of the two does less, `by` the measure that decides; neither where both are within 2 %.
+    """
+
+    device: str
+    cores: int
+    less: Less
+    by: str
+    first: Demand
+    second: Demand
+
+
 class Result(_Part, frozen=True):
     """One benchmark. `trick` names what the implementation tried where that is why it has no figure.
 
-    `other` is what came of the implementation whose counts should stand beside.
+    `other` is what came of the implementation whose counts should stand beside; `compared` has one entry for each
+    modelled device that was asked, none where `comparison`, which says it in words, says why not.
     """
 
     id: str
@@ -99,6 +133,7 @@ class Result(_Part, frozen=True):
     rotations: list[Rotation] = []
     forms: list[Form] = []
     comparison: str = ""
+    compared: list[Compared] = []
     other: Outcome = "measured"
 
 

@@ -22,6 +22,7 @@ import mlx.core as mx
 import numpy as np
 
 from mlx_assay.conformance.bench.message import Alarm
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.process.descendants import descendants
 from mlx_assay.impl.executors import crew
 
@@ -33,6 +34,10 @@ STREAM_MAKERS = ("new_stream", "new_thread_local_stream", "new_thread_unsafe_str
 THREAD_LOCAL = ("new_thread_local_stream",)
 """Whose streams are numbered apart, and take another number when they are first used."""
 SHOWN = 3
+IDLE = (
+    "which may be idle but could work beside what is timed, and from outside that looks the same: "
+    "end what a call starts before it returns (a pool by shutdown, a process by join)"
+)
 _NUMBER = re.compile(r"\d+")
 
 _frames = sys._current_frames
@@ -60,7 +65,7 @@ class Sentry:
             return []
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         told = ", ".join(sorted(names.get(ident, "unnamed") for ident in added))
-        return [Alarm("threads", f"{len(added)} of its threads run beside what is timed: {told}")]
+        return [Alarm("threads", f"it keeps {counted(len(added), 'thread')} of its own, {told}, {IDLE}")]
 
     def _patched(self) -> Iterator[Alarm]:
         changed = [name for name, held, now in self._watched if now() is not held]
@@ -73,7 +78,7 @@ class Sentry:
         if changed:
             yield Alarm("hooks", f"it has code run at other times than its calls: {', '.join(changed)}")
         if left := _descendants(_getpid()):
-            yield Alarm("processes", f"{len(left)} of its processes run beside what is timed")
+            yield Alarm("processes", f"it keeps {counted(len(left), 'process', 'processes')} of its own, {IDLE}")
 
 
 class Streams:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mlx_assay.conformance.bench.benchmark import Asked
+from mlx_assay.conformance.bench.comparison import compared, told
 from mlx_assay.conformance.bench.conformity import Unjudged, conformity
-from mlx_assay.conformance.bench.counts import compared, form
+from mlx_assay.conformance.bench.counts import form, uncounted
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
 from mlx_assay.conformance.bench.process import Failure, Measuring, Tricked
 from mlx_assay.conformance.bench.report import Copied, Judged, Outcome, Result, Rotation
 from mlx_assay.conformance.judging.panel import Disagreement
 from mlx_assay.conformance.process.implementation import Implementation
+from mlx_assay.impl.executors.counting import DEVICES, H200
 from mlx_assay.impl.executors.counting.counts import Counts
 
 TINY_PLAN = Plan(rounds=5, calls=256, checks=5)
@@ -42,13 +44,17 @@ class Side:
 
 @dataclass(frozen=True)
 class Session:
-    """How much is measured, of which cases conformance is asked, who runs beside, and the device's copy speed."""
+    """How much is measured, of which cases conformance is asked, who runs beside, and the device's copy speed.
+
+    `models` are the modelled devices by which two forms are compared on the host.
+    """
 
     plan: Plan
     cases: Sequence[str] = ()
     without: Sequence[str] = ()
     beside: Sequence[str] = ()
     copy: Copied | None = None
+    models: Sequence[str] = (H200.name,)
 
     def result(self, asked: Asked, side: Side, against: Side | None = None) -> Result:
         """What came of one benchmark; never raises for what an implementation does."""
@@ -63,7 +69,14 @@ class Session:
             return msgspec.structs.replace(result, comparison=self._not_compared(other, against), other=other.outcome)
         least = asked.moved.total
         forms = (result.forms[0], form(against.name, more, least))
-        return msgspec.structs.replace(result, forms=list(forms), comparison=compared(launches, more, forms, least))
+        result = msgspec.structs.replace(result, forms=list(forms))
+        for each in forms:
+            if why := uncounted(each, least):
+                return msgspec.structs.replace(result, comparison=f"not compared: {each.name}: {why}")
+        names = forms[0].name, forms[1].name
+        found = [compared(launches, more, names, DEVICES[model]) for model in self.models]
+        words = "\n".join(line for each in found for line in told(each))
+        return msgspec.structs.replace(result, comparison=words, compared=found)
 
     def _not_compared(self, other: Result, against: Side) -> str:
         """Why; of a case that differs the whole once."""
@@ -101,9 +114,9 @@ class Session:
         except Disagreement as error:
             return _result(asked, "incomplete", judged=judged, message=str(error)), []
         if measurement.alarms:
-            told = "; ".join(dict.fromkeys(alarm.text for alarm in measurement.alarms))
+            words = "; ".join(dict.fromkeys(alarm.text for alarm in measurement.alarms))
             trick = measurement.alarms[0].trick
-            return _result(asked, "trick", judged=judged, rotations=rotations, trick=trick, message=told), []
+            return _result(asked, "trick", judged=judged, rotations=rotations, trick=trick, message=words), []
         return _result(asked, "measured", judged=judged, rotations=rotations), launches
 
     def _next_to_nothing(self, asked: Asked, side: Side, measurement: Measurement) -> list[Rotation]:

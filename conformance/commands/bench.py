@@ -58,6 +58,13 @@ def add(verbs: Any) -> None:
     )
     bench.add_argument("--against", metavar="WHAT", help="on the host: the implementation whose counts stand beside")
     bench.add_argument(
+        "--model",
+        metavar="DEVICE",
+        action="append",
+        default=[],
+        help="the modelled device that says which of both does less, h200 or m1-max; repeatable (default: h200)",
+    )
+    bench.add_argument(
         "--rounds", metavar="N", type=_number, default=ROUNDS, help=f"queues a contender (default: {ROUNDS})"
     )
     bench.add_argument(
@@ -100,6 +107,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         cases=tuple(arguments.cases),
         without=tuple(arguments.without),
         against=arguments.against,
+        models=tuple(dict.fromkeys(arguments.model)),
         beside=tuple(arguments.beside),
         rounds=arguments.rounds,
         calls=arguments.calls,

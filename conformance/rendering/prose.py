@@ -10,6 +10,8 @@ AT_FIRST = frozenset("-+=")
 NUMBERED = re.compile(r"^(\d+)([.)])")
 JOINING = frozenset("/_+-")
 """Behind a colon, beside letters and digits: what makes an address or a picture of it."""
+REFERENCE = re.compile(r"#?[A-Za-z0-9]+;")
+"""Behind an ampersand what makes a reference of it."""
 UNLINKED = "&#8203;"
 """A space without width behind what GitHub would take for a mention or an issue."""
 ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(?::[0-9]+)?/[A-Za-z0-9._~:/?#@!$()*+,;=%-]*")
@@ -45,8 +47,15 @@ def _signs(line: str) -> str:
 
 def _sign(line: str, place: int) -> str:
     sign, before, after = line[place], line[place - 1 : place].lower(), line[place + 1 : place + 2]
-    steers = sign in STRUCTURE or not sign.isprintable()
+    steers = (sign in STRUCTURE or not sign.isprintable()) and not _within(sign, before, line[place + 1 :])
     joins = (sign == ":" and (after.isalnum() or after in JOINING) and after != "") or (sign == "." and before == "w")
     if not steers and not joins:
         return sign
     return f"&#{ord(sign)};" + (UNLINKED if sign in "@#" and after.isalnum() else "")
+
+
+def _within(sign: str, before: str, behind: str) -> bool:
+    """Signs that are no structure where they stand: an underline within a word, an ampersand before no reference."""
+    if sign == "_":
+        return before.isascii() and before.isalnum() and behind[:1].isascii() and behind[:1].isalnum()
+    return sign == "&" and not REFERENCE.match(behind)

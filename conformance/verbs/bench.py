@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from mlx_assay.conformance.verbs.outputs import asked as outputs
 from mlx_assay.conformance.verbs.outputs import clear, write
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor, refusing
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+from mlx_assay.impl.executors.counting import DEVICES, H200
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Request:
     cases: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     against: str | None = None
+    models: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     rounds: int = 9
     calls: int = 64
@@ -74,13 +76,17 @@ def bench(request: Request) -> int:
             select(request.cases)
     _measurable(request, executor)
     clear(paths)
-    report = _measured(request, executor, asked, paths[0])
+    report = _measured(request, executor, asked, paths)
     if changed := altered():
         raise Refusal(f"Files of this suite were changed while it measured: {', '.join(changed[:3])}", EXIT_INCOMPLETE)
+    _write(report, paths)
+    return report.exit_code
+
+
+def _write(report: Report, paths: Sequence[Path | None]) -> None:
     for path, content in zip(paths, (encode(report), markdown(report).encode()), strict=True):
         if path is not None:
             write(path, content)
-    return report.exit_code
 
 
 def _measurable(request: Request, executor: str) -> None:
@@ -97,10 +103,14 @@ def _measurable(request: Request, executor: str) -> None:
             )
     if request.against is not None and executor != "host":
         raise Refusal(f"Expected --against on the executor 'host', where kernels are counted, but got {executor!r}")
+    if request.models and request.against is None:
+        raise Refusal("Expected --model beside --against, whose two forms it sets in order, but got it alone")
+    if unknown := [name for name in request.models if name not in DEVICES]:
+        raise Refusal(f"Expected a modelled device, {', '.join(DEVICES)}, but got {unknown[0]!r}")
 
 
-def _measured(request: Request, executor: str, asked: tuple[Asked, ...], path: Path | None) -> Report:
-    """Measures one after the other; what is there already stands in the file, as a part of a report."""
+def _measured(request: Request, executor: str, asked: tuple[Asked, ...], paths: Sequence[Path | None]) -> Report:
+    """Measures one after the other; what is there already stands in the files, as a part of a report."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with ExitStack() as stack:
         side = _side(request.implementation, executor, request.limit, stack)
@@ -121,13 +131,18 @@ def _measured(request: Request, executor: str, asked: tuple[Asked, ...], path: P
         )
         _print(head(report))
         plan = Plan(request.rounds, request.calls, request.checks)
-        session = Session(plan, request.cases, request.without, request.beside, copy)
-        for one in asked:
-            if one.operation in side.measuring.operations:
-                report.results.append(session.result(one, side, against))
-                _print(lines(report.results[-1], copy))
-                if path is not None:
-                    write(path, encode(report))
+        models = request.models or (H200.name,)
+        session = Session(plan, request.cases, request.without, request.beside, copy, models)
+        try:
+            for one in asked:
+                if one.operation in side.measuring.operations:
+                    report.results.append(session.result(one, side, against))
+                    _print(lines(report.results[-1], copy))
+                    if paths[0] is not None:
+                        write(paths[0], encode(report))
+        except KeyboardInterrupt:
+            _write(report, paths)
+            raise
     lacking = sorted({one.operation for one in asked} - {result.operation for result in report.results})
     if lacking:
         _print([f"not asked: the implementation lacks {', '.join(lacking)}"])

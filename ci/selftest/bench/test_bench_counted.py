@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from mlx_assay.conformance.bench.catalogue import selected
-from mlx_assay.conformance.bench.counts import compared, form, told, uncounted
+from mlx_assay.conformance.bench.comparison import compared
+from mlx_assay.conformance.bench.comparison import told as words
+from mlx_assay.conformance.bench.counts import form, told, uncounted
 from mlx_assay.conformance.bench.measurement import Measurement, Plan
 from mlx_assay.conformance.bench.process import Measuring
-from mlx_assay.conformance.bench.report import Form
+from mlx_assay.conformance.bench.report import Demand, Form
 from mlx_assay.conformance.process.implementation import Implementation
-from mlx_assay.impl.executors.counting import total
+from mlx_assay.impl.executors.counting import M1_MAX, total
 from mlx_assay.impl.executors.counting.counts import Arithmetic, Counts, Traffic
 
 KNOWN_BY_THE_STACK = """
@@ -58,10 +60,8 @@ def test_counts_of_less_than_must_move_are_told_and_not_compared() -> None:
     (line,) = [line for line in told([one, other], 1000) if "that must move" in line]
     assert line.endswith(f"  other: {why}")
     assert "one: " not in line
-    assert compared([small], [whole], (other, one), 1000) == f"not compared: other: {why}"
-    assert compared([whole], [], (one, none), 1000).startswith("not compared: none: it launches no kernel")
+    assert uncounted(none, 1000).startswith("it launches no kernel")
     assert list(told([none], 1000))[-1].endswith("MLX's own operations are not counted")
-    assert "not compared" not in compared([whole], [whole], (one, one), 1000)
 
 
 def test_a_comparison_says_whose_units_by_what_and_whether_the_device_is_full() -> None:
@@ -70,15 +70,20 @@ def test_a_comparison_says_whose_units_by_what_and_whether_the_device_is_full() 
         "k", (64, 1, 1), (64, 1, 1), 64, 16, 2, 0, 0, 0, traffic, arithmetic={"integer": Arithmetic(issued=64000)}
     )
     full = Counts("k", (64, 1, 1), (64, 1, 1), 64, 132, 2, 0, 0, 0, traffic)
-    forms = form("few", [few], 1000), form("full", [full], 1000)
-    lines = compared([few], [full], forms, 1000).split("\n")
+    found = compared([few], [full], ("few", "full"))
+    assert (found.device, found.cores, found.less, found.by) == ("h200", 132, "second", "integer")
+    assert found.first == Demand("few", 6000.0, 1, 4000.0, "integer", 16)
+    assert (round(found.second.units), found.second.limit, found.second.threadgroups) == (4598, "device memory", 132)
+    lines = list(words(found))
     assert lines[0] == "full does less on h200, by integer, modelled alone: units are its cycles, no time"
     assert lines[1] == "few 6,000 units, 4,000 of them for 1 launch whatever is done and 2,000 for its limit, integer"
     assert lines[2].startswith("full 4,598 units, 4,000 of them for 1 launch")
     assert lines[2].endswith("598 for its limit, device memory")
-    assert [line for line in lines if "cores" in line] == lines[3:]
-    assert len(lines) == 4
     assert lines[3].startswith("few has 16 threadgroups for 132 cores")
+    assert len(lines) == 4
+    other = compared([few], [full], ("few", "full"), M1_MAX)
+    assert (other.device, other.less, other.first.launching) == ("m1-max", "neither", 0)
+    assert list(words(other))[1] == "few 4,147 units in 1 launch, for its limit, device memory"
 
 
 def test_rows_stand_where_their_own_form_has_them_and_nothing_is_0() -> None:

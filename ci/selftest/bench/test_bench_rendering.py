@@ -93,6 +93,7 @@ def test_lines_tell_ratios_noise_and_what_is_missing() -> None:
     ("outcome", "more", "told"),
     [
         ("trick", {"trick": "replayed", "message": "call 2 returned\x1b[2J"}, "trick: replayed, so it has no figure"),
+        ("trick", {"trick": "threads", "message": "it keeps 1 thread"}, "no figure while it keeps threads: it keeps 1"),
         ("differs", {"judged": Judged(cases=1, failing="a/b/c", message="m"), "rotations": []}, "no figure: a/b/c"),
         ("error", {"message": "it raised", "rotations": []}, "error: it raised"),
         ("incomplete", {"message": "no oracle", "rotations": []}, "incomplete: no oracle"),
@@ -116,6 +117,9 @@ def test_the_page_has_a_row_for_each_and_escapes() -> None:
     assert "| the implementation | 21.0 us | 20.5 us to 21.5 us | 2.10 | 2.00 |" in page
     assert "wild &#124; one" in page
     assert page.count("\n| ") == 5
+    assert "## <code>normalized_argmax/bfloat16?rows=64&vocab=262144</code>" in page, "to be read as text too"
+    assert "Incomplete" not in page
+    assert "Incomplete: it was ended" in markdown(report(result(), complete=False))
 
 
 def test_the_page_has_counts() -> None:

@@ -17,6 +17,7 @@ from mlx_assay.conformance.bench.report import Report, schema
 SELFTESTS = Path(__file__).parents[1]
 ROOT = SELFTESTS.parents[1]
 ARGMAX = "normalized_argmax/bfloat16?rows=4&vocab=32768"
+MODELS = ("--model", "h200", "--model", "m1-max")
 CASES = "normalized_argmax/bfloat16/real/masked"
 
 
@@ -37,7 +38,9 @@ def bench(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[st
 
 
 def test_the_built_in_kernels_are_counted(tmp_path: Path) -> None:
-    done, report = bench(tmp_path, ARGMAX, "--cases", CASES, "--markdown", "b.md", "--against", "mlx_assay.impl:")
+    done, report = bench(
+        tmp_path, ARGMAX, "--cases", CASES, "--markdown", "b.md", "--against", "mlx_assay.impl:", *MODELS
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert report is not None
     (result,) = report.results
@@ -45,7 +48,9 @@ def test_the_built_in_kernels_are_counted(tmp_path: Path) -> None:
     assert [form.name for form in result.forms] == ["mlx_assay.impl", "mlx_assay.impl:"]
     assert result.forms[0].measures == result.forms[1].measures
     assert result.forms[0].measures["bytes of device memory touched, each once"] >= result.read_bytes
-    assert result.comparison.startswith("neither does less")
+    assert result.comparison.startswith("neither does less on h200")
+    assert [(each.device, each.less) for each in result.compared] == [("h200", "neither"), ("m1-max", "neither")]
+    assert result.compared[0].first.units == result.compared[0].second.units > 4000
     (rotation,) = result.rotations
     assert rotation.checked == 6
     assert rotation.compared == rotation.timed == 12
@@ -101,6 +106,8 @@ def test_a_trick_is_named(tmp_path: Path) -> None:
         (["down_k3_interleaved_codebook_row", "--shape", "k=2"], 2, "Expected k=3 of down_k3"),
         ([ARGMAX, "--beside", "nobody"], 2, "Expected a glob for contenders on host, stock"),
         ([ARGMAX, "--cases", "apply_token_bitmask"], 3, "nothing is measured unjudged"),
+        ([ARGMAX, "--model", "h200"], 2, "Expected --model beside --against"),
+        ([ARGMAX, "--against", "greedy", "--model", "h100"], 2, "Expected a modelled device, h200, m1-max, but got"),
         (["--rounds", "0"], 2, "Expected a number"),
         (["--executor", "metal"], 3, "cannot run here"),
     ],
@@ -111,6 +118,28 @@ def test_refusals(tmp_path: Path, arguments: list[str], code: int, told: str) ->
     assert told in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert report is None or report.exit_code == code
+
+
+def test_what_was_measured_before_an_interrupt_is_a_report(tmp_path: Path) -> None:
+    code = """
+import signal, sys
+from mlx_assay.conformance import cli
+from mlx_assay.conformance.bench.session import Session
+first = Session.result
+def interrupted(self, one, side, against=None):
+    signal.raise_signal(signal.SIGINT) if one.shape["rows"] == 1 else None
+    return first(self, one, side, against)
+Session.result = interrupted
+sys.exit(cli.main(sys.argv[1:]))
+"""
+    asked = [ARGMAX, ARGMAX.replace("rows=4", "rows=1"), "--cases", CASES, "--executor", "host", "--beside", "none"]
+    command = [sys.executable, "-c", code, "bench", *asked, "--json", "b.json", "--markdown", "b.md"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "interrupted" in done.stderr) == (3, True), done.stderr
+    report = msgspec.json.decode((tmp_path / "b.json").read_bytes(), type=Report)
+    assert not report.complete
+    assert [(result.id, result.outcome) for result in report.results] == [(ARGMAX, "measured")]
+    assert "Incomplete: it was ended" in (tmp_path / "b.md").read_text()
 
 
 def test_the_published_schema_is_the_one_that_is_used() -> None:
