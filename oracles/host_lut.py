@@ -31,6 +31,9 @@ DIGESTS = {
 }
 """SHA-256 over the little-endian bytes of states 0 to 4,095: float32 values, and int16 byte sums."""
 
+LARGEST_TABLE = 16
+"""State bits up to which a table is made: 2^16 sums take some 40 ms."""
+
 
 def version() -> str:
     """The release of NumPy, which divides and rounds."""
@@ -48,6 +51,13 @@ def sums(L: int) -> np.ndarray:
     table = np.fromiter(map(byte_sum, range(1 << L)), np.int16, 1 << L)
     table.flags.writeable = False
     return table
+
+
+def sums_of(states: np.ndarray, L: int) -> np.ndarray:
+    """int16, like the states: each one's sum, out of the table of all where there are few."""
+    if L <= LARGEST_TABLE:
+        return np.asarray(sums(L)[states])
+    return np.fromiter(map(byte_sum, states.ravel().tolist()), np.int16, states.size).reshape(states.shape)
 
 
 def exact_of(y: np.ndarray) -> np.ndarray:

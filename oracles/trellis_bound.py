@@ -65,13 +65,18 @@ def distance(x: np.ndarray, total: np.ndarray, size: np.ndarray, expected: np.nd
     return np.asarray(np.maximum(middle - low, high - middle) + crosses)
 
 
-def bounded(x: np.ndarray, scales: np.ndarray) -> bool:
-    """Whether nothing can overflow or be NaN on the way, in float32: then the bound holds."""
-    factors = [np.abs(array.astype(np.float64)) for array in (x, scales)]
-    if not all(np.isfinite(array).all() for array in factors):
+def bounded(x: np.ndarray, scales: np.ndarray, factored: bool = False) -> bool:
+    """Whether nothing can overflow or be NaN on the way, in float32: then the bound holds.
+
+    On the way are code * scale and its product with x or, `factored`, scale * x and its product with a byte sum.
+    """
+    sizes, factors = (np.abs(array.astype(np.float64)).reshape(-1) for array in (x, scales))
+    if not (np.isfinite(sizes).all() and np.isfinite(factors).all()):
         return False
-    largest = 4.0 * factors[1].max(initial=0)
-    return bool(largest < 2.0**127 and largest * factors[0].sum() < 2.0**127)
+    if factored:
+        return bool(host_lut.CENTRE * (factors @ sizes) < 2.0**127)
+    largest = 4.0 * factors.max(initial=0)
+    return bool(largest < 2.0**127 and largest * sizes.sum() < 2.0**127)
 
 
 def settled(x: np.ndarray, total: np.ndarray, size: np.ndarray, dtype: np.dtype[Any]) -> bool:

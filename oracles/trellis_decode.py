@@ -18,13 +18,13 @@ REQUIRES = ("numpy", "pip install numpy")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 FORMS: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "precise": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
-    "refined": lambda states, L: host_lut.refined_of(host_lut.sums(L)[states]),
-    "unrefined": lambda states, L: host_lut.unrefined_of(host_lut.sums(L)[states]),
-    "lut-threadgroup": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
-    "lut-device": lambda states, L: host_lut.exact_of(host_lut.sums(L)[states]),
-    "integer": lambda states, L: host_lut.sums(L)[states].astype(np.float32),
-    "bits": lambda states, L: host_lut.unrefined_of(host_lut.sums(L)[states]),
+    "precise": lambda states, L: host_lut.exact_of(host_lut.sums_of(states, L)),
+    "refined": lambda states, L: host_lut.refined_of(host_lut.sums_of(states, L)),
+    "unrefined": lambda states, L: host_lut.unrefined_of(host_lut.sums_of(states, L)),
+    "lut-threadgroup": lambda states, L: host_lut.exact_of(host_lut.sums_of(states, L)),
+    "lut-device": lambda states, L: host_lut.exact_of(host_lut.sums_of(states, L)),
+    "integer": lambda states, L: host_lut.sums_of(states, L).astype(np.float32),
+    "bits": lambda states, L: host_lut.unrefined_of(host_lut.sums_of(states, L)),
     "state": lambda states, L: states.astype(np.float32),
 }
 """The float32 values of states of L bits in each form; "integer" is the byte sum itself, before any scaling."""

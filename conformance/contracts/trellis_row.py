@@ -51,10 +51,10 @@ def _row(arguments: Arguments) -> np.ndarray:
     return row
 
 
-def _with_sum(arguments: Arguments) -> Arguments:
+def _with_sum(arguments: Arguments, factored: bool = False) -> Arguments:
     """Adds the exact sum and the sum of sizes, where nothing can overflow and no zero's sign is open."""
     oracle, x, scales = load("trellis_bound"), arguments["x"], arguments["scales"]
-    exact = oracle.exact(x, packed(arguments), scales) if oracle.bounded(x, scales) else None
+    exact = oracle.exact(x, packed(arguments), scales) if oracle.bounded(x, scales, factored) else None
     if exact is not None and not oracle.settled(x, *exact, output_dtype(arguments)):
         exact = None
     return {**arguments, "exact": exact}
@@ -162,7 +162,7 @@ CONTRACTS = [
             Rule(6, "Where nothing overflows, the result lies within n u / (1 - n u) * sum |code * scale * x| of the "
                  "exact sum, u = 2^-24, n = ceil(rows / 128) + 38, rounded; its bits are not promised.", HIGHAM),
         ),
-        prepare=_with_sum,
+        prepare=partial(_with_sum, factored=True),
         expansion=16,
         suspects=trellis_faults.row,
         broken=trellis_broken.factored,

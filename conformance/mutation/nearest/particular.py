@@ -37,6 +37,7 @@ SOFTCAPS = ("logit_softcap", "compiled_logit_softcap")
 ROWS = (DOWN, PAIRS, SCATTER)
 _BYTES = "each word's bytes in reverse"
 _OWN_LSE = suspected("the largest logit as normaliser", "a logsumexp in float64")
+_LSE_BIT = suspected("a logsumexp added up one by one")
 _LENGTH = suspected("ids past the last word allowed")
 _CAP_BEFORE = stale("cap")
 _ORDERS = tuple((trellis.order(name),) for name in ("descending-butterfly", "sequential"))
@@ -48,6 +49,7 @@ _CURVE = (suspected("tanh by a ratio of exponentials"), suspected("the reciproca
 
 PARTICULAR: tuple[Held, ...] = (
     Held(ARGMAX, ("lse/finite",), ((_OWN_LSE,),)),
+    Held(ARGMAX, ("ties/last-bit",), ((_LSE_BIT,),)),
     Held(ARGMAX, ("integer/winner",), ((argmax.FLOATING, argmax.OTHER_SIGN),)),
     Held(ARGMAX, ("integer/extreme",), ((argmax.RAW, argmax.OTHER_SIGN),)),
     Held(ARGMAX, ("integer/neighbours",), ((argmax.ADDED,), (argmax.HALVED,))),
@@ -86,13 +88,14 @@ PARTICULAR: tuple[Held, ...] = (
     Held(ROWS, ("block/order",), ((trellis.SWAPPED,), (trellis.BACKWARD,))),
     Held((PAIRS,), ("block/order", "shape/blocks"), ((trellis.ROW_BY_ROW,),)),
     Held((FACTORED,), ("scale/listed", "sum/magnitudes"), ((trellis.SCALE_MOVED,),)),
+    Held((FACTORED,), ("scale/great",), ((trellis.order("sequential"),),)),
     Held((DECODE,), ("shape/pairs",), ((trellis.ROW_BY_ROW,), (trellis.SWAPPED,))),
     Held((DECODE,), ("shape/block-length",), ((trellis.WRAP,),)),
     Held((DECODE,), ("variant/all", "variant/form"), ((_FORMS,), (trellis.SCALE_MOVED,))),
     Held((DECODE,), ("variant/ties",),
          ((suspected("weights that are not rounded to bfloat16"),), (trellis.CUT_WEIGHTS,))),
     Held((DECODE,), ("variant/bare",), ((trellis.STORED,),)),
-    Held((DECODE,), ("state/wide",), ((trellis.NARROWER,),)),
+    Held((DECODE,), ("state/wide", "state/table"), ((trellis.NARROWER,),)),
     Held((VALUES,), ("sum/every",), ((_FORMS,),)),
     Held((FOLD,), ("sum/*",), _ORDERS),
     Held((FOLD,), ("value/rounding",),
