@@ -35,7 +35,12 @@ SOURCE = """
     uint turned = kept[63 - l];
     mixed[i] = turned ^ simd_sum(l);
     exact[i] = fma(float(turned & 2047u), 3.0f, -0.5f);
+    halves[i] = half(turned & 1023u) * 2.0h + 1.0h;
+    bfloats[i] = bfloat16_t(float(turned & 127u)) * bfloat16_t(2.0f);
 """
+OUTPUTS = {"mixed": "uint32", "exact": "float32", "halves": "float16", "bfloats": "bfloat16"}
+"""Each dtype that kernels are judged in: what no compiler of this machine takes is no kernel's fault."""
+
 PLANTED = "mixed[thread_position_in_grid.x + (1u << 14)] = seeds[0];"
 """A store 64 KiB beyond an output of one kilobyte: near enough that a GPU may take it without a word."""
 
@@ -45,16 +50,16 @@ LIMIT = 300.0
 _KILL_SECONDS = 5
 
 
-def expected(seeds: list[int], number: int) -> tuple[list[int], list[float]]:
-    """What a round must give: integers modulo 2**32, and floats that every intermediate holds exactly."""
-    mixed, exact = [], []
+def expected(seeds: list[int], number: int) -> tuple[list[float], ...]:
+    """What a round must give, in the order of OUTPUTS: integers modulo 2**32, and numbers that a dtype holds exactly."""
+    rows: list[tuple[float, ...]] = []
     for i in range(len(seeds)):
         group, lane = divmod(i, GROUP)
         turned = (seeds[group * GROUP + GROUP - 1 - lane] * 1664525 + number) % 2**32
         first = lane - lane % LANES
-        mixed.append(turned ^ sum(range(first, first + LANES)))
-        exact.append((turned & 2047) * 3.0 - 0.5)
-    return mixed, exact
+        mixed = turned ^ sum(range(first, first + LANES))
+        rows.append((mixed, (turned & 2047) * 3.0 - 0.5, (turned & 1023) * 2.0 + 1.0, (turned & 127) * 2.0))
+    return tuple(list(column) for column in zip(*rows, strict=True))
 
 
 def child(executor: str, planted: bool) -> None:
@@ -74,13 +79,13 @@ def child(executor: str, planted: bool) -> None:
                 kernel = metal_kernel(
                     name=f"canary_{number}",
                     input_names=["seeds"],
-                    output_names=["mixed", "exact"],
+                    output_names=list(OUTPUTS),
                     source=PLANTED if planted else SOURCE.replace("{round}", str(number)),
                 )
                 made = kernel(
                     inputs=[mx.array(seeds, dtype=mx.uint32)],
-                    output_shapes=[(THREADS,), (THREADS,)],
-                    output_dtypes=[mx.uint32, mx.float32],
+                    output_shapes=[(THREADS,)] * len(OUTPUTS),
+                    output_dtypes=[getattr(mx, dtype) for dtype in OUTPUTS.values()],
                     grid=(THREADS, 1, 1),
                     threadgroup=(GROUP, 1, 1),
                 )
@@ -95,9 +100,9 @@ def child(executor: str, planted: bool) -> None:
     print(json.dumps(told), flush=True)
 
 
-def compared(got: list[Any], want: tuple[list[int], list[float]], number: int) -> str:
+def compared(got: list[Any], want: tuple[list[float], ...], number: int) -> str:
     """The first value that is wrong, in words; empty where all are right."""
-    for name, ours, theirs in zip(("mixed", "exact"), got, want, strict=True):
+    for name, ours, theirs in zip(OUTPUTS, got, want, strict=True):
         for i, (value, known) in enumerate(zip(ours, theirs, strict=True)):
             if value != known:
                 return f"round {number + 1} of {ROUNDS} gave {name}[{i}] = {value} where {known} is known to be right"

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+import ml_dtypes
+import numpy as np
 import pytest
 from scripts import script
 
@@ -83,8 +85,18 @@ def test_one_value_that_is_wrong_is_seen(canary: ModuleType) -> None:
     want = canary.expected(seeds, 3)
     assert canary.compared(list(want), want, 3) == ""
     assert len({canary.expected(seeds, number)[0][0] for number in range(canary.ROUNDS)}) == canary.ROUNDS
-    for part in range(2):
+    for part, name in enumerate(canary.OUTPUTS):
         for place in (0, 31, 32, 63, 64, 255):
-            got = [list(want[0]), list(want[1])]
+            got = [list(column) for column in want]
             got[part][place] += 1
-            assert f"[{place}] = " in canary.compared(got, want, 3)
+            assert f"{name}[{place}] = " in canary.compared(got, want, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_is_known_of_halves_is_exact_in_them(dtype: str, canary: ModuleType) -> None:
+    made = {kind: name for name, kind in canary.OUTPUTS.items()}
+    for number in range(canary.ROUNDS):
+        seeds = [(i * 2654435761) % 2**32 for i in range(canary.THREADS)]
+        column = np.array(canary.expected(seeds, number)[list(canary.OUTPUTS).index(made[dtype])])
+        assert np.array_equal(column.astype(getattr(ml_dtypes, dtype, dtype)).astype(np.float64), column)
+        assert len(set(column.tolist())) > 60

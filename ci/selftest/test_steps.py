@@ -69,6 +69,30 @@ def test_a_smoke_leg_may_differ_and_no_more(code: int, stage: Stage) -> None:
     assert stage.outputs["verdict"] == VERDICTS[code]
 
 
+@pytest.mark.parametrize(
+    ("executor", "alive", "verdict"), [("metal", 0, 1), ("metal", 3, 3), ("host", 3, 1), ("", 3, 1)]
+)
+def test_a_device_that_a_run_has_wedged_differs_in_nothing(
+    executor: str, alive: int, verdict: int, stage: Stage
+) -> None:
+    stage.put("mlx-assay", "exit 1")
+    stage.put("python", f"exit {alive}")
+    done = stage.run(STEPS / "conformance", LEG="g16", EXECUTOR=executor)
+    assert (done.returncode, stage.outputs["verdict"]) == (verdict, VERDICTS[verdict])
+    assert ("cannot be now" in done.stdout) is (verdict == 3)
+    asked = [[str(STEPS.parent / "canary.py"), "--executor", "metal"]]
+    assert stage.of("python") == (asked if executor == "metal" else [])
+    smoke = stage.run(STEPS / "conformance", LEG="g16", EXECUTOR=executor, SMOKE="true")
+    assert smoke.returncode == (3 if verdict == 3 else 0)
+
+
+def test_a_leg_that_conforms_asks_no_canary(stage: Stage) -> None:
+    stage.put("mlx-assay")
+    stage.put("python", "exit 3")
+    assert stage.run(STEPS / "conformance", LEG="g16", EXECUTOR="metal").returncode == 0
+    assert stage.of("python") == []
+
+
 def test_a_leg_asks_for_what_it_was_given(stage: Stage) -> None:
     stage.put("mlx-assay")
     hostile = "cmd: bun $(touch /tmp/x) 'a b'.ts"
@@ -244,6 +268,7 @@ def test_the_machine_is_written_down(system: str, stage: Stage) -> None:
     told = (stage.temp / "mlx-assay" / "reports" / "machine.txt").read_text()
     assert ("told by system_profiler" in told) is (system == "Darwin")
     assert "told by mlx-assay" in told
+    assert ("no Metal compiler of Xcode" in told) is (system == "Darwin")
     assert stage.of("system_profiler") == ([["SPDisplaysDataType"]] if system == "Darwin" else [])
     stage.put("system_profiler", "exit 5")
     assert (stage.run(STEPS / "machine").returncode != 0) is (system == "Darwin")
