@@ -51,7 +51,7 @@ _KILL_SECONDS = 5
 
 
 def expected(seeds: list[int], number: int) -> tuple[list[float], ...]:
-    """What a round must give, in the order of OUTPUTS: integers modulo 2**32, and numbers that a dtype holds exactly."""
+    """What a round must give, in the order of OUTPUTS: integers modulo 2**32, and numbers that each dtype holds."""
     rows: list[tuple[float, ...]] = []
     for i in range(len(seeds)):
         group, lane = divmod(i, GROUP)
