@@ -255,7 +255,7 @@ def test_a_launch_that_its_own_deadline_cannot_end_is_ended(
         checker.checked = checked
         launch(make("uint i = thread_position_in_grid.x; y[i] = x[i];", "next"))
         """,
-        *("--launch-limit", "0.1", "--schedules", "in-order"),
+        *("--launch-limit", "1", "--schedules", "in-order"),
     )
     assert [finding.kind for finding in done.report.findings] == ["hang"]
     assert done.report.findings[0].launch is not None
