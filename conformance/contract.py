@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +24,9 @@ Under EXECUTOR stands what the executor says of itself, for contracts whose bits
 """
 
 EXECUTOR = "executor"
+
+GRAPH_SECONDS = 10.0
+"""More than NVRTC took for one of MLX's graphs beside 37 other processes on 16 cores, where it takes longest."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,9 @@ class Contract:
     rules that these break, by the beginnings of their names, the longest deciding; under "" stands the rule that an
     output breaks of which nothing is known but that it is another. `benchmarks` are what `mlx-assay bench` measures.
 
-    `graphs`: references compile graphs that implementations compile too, which MLX keeps on disk by their names. They
-    are then asked before a case's calls begin, so that the graphs are there, and not compiled on both sides at once.
+    `graph(subcase)` tells graphs apart where references compile some that implementations compile too, which MLX keeps
+    on disk by their names. They are then asked before a case's calls begin, so that the graphs are there, and not
+    compiled on both sides at once.
     """
 
     operation: str
@@ -99,7 +103,11 @@ class Contract:
     suspects: Callable[[Arguments], Mapping[str, Callable[[], np.ndarray]]] | None = None
     broken: Callable[[Arguments], Mapping[str, int]] | None = None
     benchmarks: tuple[Benchmark, ...] = ()
-    graphs: bool = False
+    graph: Callable[[Subcase], str] | None = None
+
+    def patience(self, subcases: Sequence[Subcase]) -> float:
+        """Seconds beyond the limit that a case may take, for graphs of its own that an implementation compiles."""
+        return GRAPH_SECONDS * len({self.graph(subcase) for subcase in subcases}) if self.graph else 0.0
 
 
 def seen(subcase: Subcase, executor: Mapping[str, Any]) -> Arguments:

@@ -68,13 +68,15 @@ class Played:
     def __init__(self, outcomes: Sequence[Outcome], die: BaseException | None = None, begin: Exception | None = None):
         self.environment: dict[str, Any] = {"executor": FLUSHING}
         self.asked: list[Any] = []
+        self.patience = -1.0
         self.said: list[str] = []
         self._coming, self._die, self._begin = list(outcomes), die, begin
         self.outcomes: list[Outcome] = []
         self.child = SimpleNamespace(end=lambda: self.said.append("ended"))
 
-    def begin(self, operation: str, calls: list[Any], expansion: int) -> Any:
+    def begin(self, operation: str, calls: list[Any], expansion: int, *, patience: float) -> Any:
         self.asked = [operation, calls, expansion]
+        self.patience = patience
         if self._begin is not None:
             raise self._begin
         return self

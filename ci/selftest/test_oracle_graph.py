@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,13 @@ import numpy as np
 import pytest
 from played import Played, Shelf, played, returned, subcase
 
-from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.contract import GRAPH_SECONDS, contracts
+from mlx_assay.conformance.process.child import Death
+from mlx_assay.conformance.process.implementation import Implementation
 from mlx_assay.conformance.verdict import Verdict
+from mlx_assay.fixtures.case import Case, Subcase
+from mlx_assay.fixtures.kind import all_cases, kind_of
+from mlx_assay.fixtures.tensor import Tensor
 from mlx_assay.oracles import graph, mlx_lm_softcap
 
 HOLDS = """
@@ -116,29 +121,51 @@ def test_both_models_have_one_graph_for_a_dtype_a_cap_and_a_number_of_axes(monke
     assert keys[0] == keys[1]
 
 
-@pytest.mark.parametrize("graphs", [True, False])
-def test_oracles_that_compile_are_asked_before_the_calls_begin(graphs: bool) -> None:
+@pytest.mark.parametrize("graph", [lambda case: case.label, lambda case: "one", None], ids=["each", "one", "none"])
+def test_oracles_that_compile_are_asked_before_the_calls_begin(graph: Callable[[Subcase], str] | None) -> None:
     order: list[str] = []
 
     class Noted(Played):
-        def begin(self, operation: str, calls: list[Any], expansion: int) -> Any:
+        def begin(self, *given: Any, **named: Any) -> Any:
             order.append("begin")
-            return super().begin(operation, calls, expansion)
+            return super().begin(*given, **named)
 
     def double(x: np.ndarray) -> np.ndarray:
         order.append("oracle")
         return x + x
 
-    rows, right = [subcase(1, 2), subcase(3, 4)], [returned(2, 4), returned(6, 8)]
-    shelf = Shelf(right=double)
-    record = played(rows, Noted(right * 2), shelf=shelf, graphs=graphs)
+    rows, right = [subcase(1, 2, label="a"), subcase(3, 4, label="b")], [returned(2, 4), returned(6, 8)]
+    implementation = Noted(right * 2)
+    record = played(rows, implementation, shelf=Shelf(right=double), graph=graph)
     assert record.verdict is Verdict.SAME_BITS
     assert set(order) == {"begin", "oracle"}
-    assert order.index("begin") == (order.count("oracle") if graphs else 0)
+    assert order.index("begin") == (order.count("oracle") if graph else 0)
+    count = len({graph(row) for row in rows}) if graph else 0
+    assert implementation.patience == count * GRAPH_SECONDS
 
 
-def test_the_softcaps_have_such_oracles_and_nothing_else_has() -> None:
-    assert {name for name, contract in contracts().items() if contract.graphs} == {
-        "compiled_logit_softcap",
-        "logit_softcap",
-    }
+def test_a_softcap_has_a_graph_for_each_cap_and_dtype_and_nothing_else_has_one() -> None:
+    kinds = (("reuse/many-caps?count=24", "float16", 24), ("reuse/alternating-caps", "float32", 3))
+    having = {name for name, contract in contracts().items() if contract.graph}
+    assert having == {"compiled_logit_softcap", "logit_softcap"}
+    for operation in having:
+        for kind, dtype, count in kinds:
+            case = next(c for c in all_cases("quick", 0) if c.id.startswith(f"{operation}/{dtype}/{kind}"))
+            found = contracts()[operation].patience(kind_of(case).subcases(case))
+            assert found == count * GRAPH_SECONDS
+    case = Case.make("logit_softcap", "float32", "error/cap-array", {"container": "numpy", "shape": "row", "seed": 0})
+    assert contracts()["logit_softcap"].patience(kind_of(case).subcases(case)) == GRAPH_SECONDS
+
+
+def test_a_case_may_take_its_patience_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_double.py").write_text("import time\ndef double(x):\n    time.sleep(1.5)\n    return x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    row = [Tensor(np.ones(3, np.float32))]
+    with Implementation("slow_double", "host", operations=["double"]) as implementation:
+        assert implementation.operations == ("double",)
+        implementation.limit = 0.5
+        run = implementation.begin("double", [row], rounds=(0,), patience=60)
+        assert len(run.complete()) == 1
+        implementation.finish(run)
+        with pytest.raises(Death, match="No answer within the limit"):
+            implementation.begin("double", [row], rounds=(0,)).complete()

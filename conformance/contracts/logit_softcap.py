@@ -13,6 +13,7 @@ from mlx_assay.conformance.contract import Arguments, Contract, Reference, Rule
 from mlx_assay.conformance.contracts import softcap_benchmarks, softcap_faults
 from mlx_assay.conformance.contracts.normalized_argmax import numbers_of
 from mlx_assay.conformance.verdict import Verdict
+from mlx_assay.fixtures.case import Subcase
 from mlx_assay.oracles.registry import load
 from mlx_assay.oracles.rounding import denormal, unranked
 
@@ -138,6 +139,12 @@ def _compiles(arguments: Arguments) -> bool:
     return cap_printed(arguments) and (arguments["x"].size > 0 or load("stock_mlx").runs_empty_graphs())
 
 
+def _graph(subcase: Subcase) -> str:
+    """One for each dtype and cap; the cap of an error may be anything."""
+    x = subcase.arguments["x"]
+    return f"{getattr(x, 'dtype', '')} {subcase.arguments['cap']!r}"
+
+
 def _contract(operation: str, summary: str, benchmarks: tuple[Benchmark, ...] = ()) -> Contract:
     return Contract(
         operation=operation,
@@ -172,7 +179,7 @@ def _contract(operation: str, summary: str, benchmarks: tuple[Benchmark, ...] = 
         suspects=softcap_faults.suspects,
         broken=lambda arguments: softcap_faults.BROKEN,
         benchmarks=benchmarks,
-        graphs=True,
+        graph=_graph,
     )
 
 

@@ -120,8 +120,9 @@ def _findings(trial: Trial, implementation: Implementation) -> list[Finding]:
         if trial.case.operation not in implementation.operations:
             return [Finding(Verdict.UNSUPPORTED, f"It has no function {trial.case.operation}")]
         calls = [_ordered(trial, subcase) for subcase in trial.subcases]
-        before = [_expected(trial, subcase) for subcase in trial.subcases] if trial.contract.graphs else []
-        run = implementation.begin(trial.case.operation, calls, trial.contract.expansion)
+        before = [_expected(trial, subcase) for subcase in trial.subcases] if trial.contract.graph else []
+        patience = trial.contract.patience(trial.subcases)
+        run = implementation.begin(trial.case.operation, calls, trial.contract.expansion, patience=patience)
     except ImplementationError as error:
         return [Finding(Verdict.ERROR, str(error))]
     except Death as death:
@@ -205,8 +206,7 @@ def _of_subcase(
         *(trial.contract, trial.panel, trial.relaxations, subcase, expected, trial.executor),
         *(outcomes, index, count, answers),
     )
-    first = outcomes[index]
-    again = index + count
+    first, again = outcomes[index], index + count
     if again >= len(outcomes):
         return judged.finding(first)
     second = outcomes[again]

@@ -143,16 +143,20 @@ class Implementation:
         subcases: Sequence[Arguments],
         expansion: int = 1,
         rounds: Sequence[int] = range(len(POISONS)),
+        *,
+        patience: float = 0.0,
     ) -> Run:
         """Sends a case and returns at once. Raises Death where no process can be had.
 
-        An output may have `expansion` times as many elements as the largest input. `rounds` are as in Run.
+        An output may have `expansion` times as many elements as the largest input. `rounds` are as in Run. The case may
+        take `patience` seconds beyond the limit.
         """
         self._printed = None
         child = self._ready()
         with stage("transport"):
             self._printed = child, child.transcript.mark
-            run, self._child = Run(child, operation, subcases, self.limit, expansion, rounds), None
+            limit = self.limit + patience
+            run, self._child = Run(child, operation, subcases, limit, expansion, rounds), None
             run.send()
         return run
 
