@@ -15,7 +15,13 @@ HOST_ALONE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("
 """By file, the tests that say something of the host alone, and why."""
 
 FILES = (
-    *("test_division", "test_executor_language", "test_executor_memory", "test_executor_numbers"),
+    *(
+        "test_division",
+        "test_executor_faults",
+        "test_executor_language",
+        "test_executor_memory",
+        "test_executor_numbers",
+    ),
     *("test_executor_threads", "test_language_names", "test_language_programs", "test_language_table"),
     "test_language_threads",
 )
