@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +19,15 @@ from mlx_assay.fixtures.tensor import DTYPES
 STEP = 128
 """Bytes by which windows lie apart at least; a multiple of every alignment that kernels ask for."""
 SPREAD = 1 << 20
-"""Elements over which the windows of one array are spread where so many steps do not take more."""
-PERIOD = 8_388_593
-"""Elements after which content begins again. A prime, so that no two windows, whose places are even, have the same."""
+"""Elements over which the windows of one region are spread, or as many as a window has where that is less."""
+AIM, SMALL_AIM = 1 << 26, 1 << 21
+"""Elements of an array, where there is room, so that it has many regions, and of one with small windows."""
+ENOUGH = 64
+"""Regions that are enough where windows are small."""
+PART = 1 << 23
+"""Elements that are drawn at a time."""
+LARGEST, SHARE = 1 << 30, 64
+"""Bytes of one array at most, where one window does not have more, and the share of any memory that it may take."""
 
 NEAR = 64
 """Windows of one place: 8 KiB beside one input, of which MLX's contiguous makes no copy (up to 16 KiB)."""
@@ -32,11 +39,21 @@ Windows = Sequence[int]
 class Content:
     """Arrays for one benchmark, in which `windows` begin at places far apart, each array's in an order of its own.
 
-    `near`: the windows of one queue, NEAR at most, lie within 8 KiB, those of different queues far apart.
+    An array has regions that share nothing, and no two windows in succession lie in one region: where `room`, bytes of
+    each array, or `aim`, elements, allow no more than one, they overlap at a distance that is drawn. `near`: the
+    windows of one queue, NEAR at most, lie within 8 KiB, those of different queues far apart.
     """
 
     def __init__(
-        self, asked: Asked, parameters: Sequence[str], windows: int, seed: int = 0, near: bool = False
+        self,
+        asked: Asked,
+        parameters: Sequence[str],
+        windows: int,
+        seed: int = 0,
+        near: bool = False,
+        *,
+        room: int = LARGEST,
+        aim: int = AIM,
     ) -> None:
         self._parameters = parameters
         arguments = asked.arguments
@@ -44,9 +61,10 @@ class Content:
         self._plain = {name: one for name, one in arguments.items() if not isinstance(one, Input)}
         draw = Draw(Case.make(asked.operation, asked.dtype, "bench", {**asked.shape, "seed": seed}).digest)
         self._group = NEAR if near else 1
-        self._left = -(-windows // self._group) * self._group
+        groups = -(-windows // self._group)
+        self._left = groups * self._group
         orders = {
-            name: _places(self._left // self._group, self._group, _step(one), draw)
+            name: _places(one, groups, self._group, aim, room // DTYPES[one.dtype].itemsize, draw)
             for name, one in self._inputs.items()
         }
         self.flat = {
@@ -94,19 +112,56 @@ class Content:
         return Load(regions, [Value(value.type, value.text) for value in values], order), end
 
 
+def spare(memory: int) -> int:
+    """Bytes that one array may have on a device of so much memory, and on this machine."""
+    return min(LARGEST, memory // SHARE, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE)
+
+
 def _step(one: Input) -> int:
     return STEP // DTYPES[one.dtype].itemsize
 
 
-def _places(groups: int, group: int, step: int, draw: Draw) -> np.ndarray:
+def _places(one: Input, groups: int, group: int, aim: int, room: int, draw: Draw) -> np.ndarray:
     """Where windows begin, in the order of calls: groups far apart in a drawn order, and those of each in another."""
-    apart = max(group, SPREAD // step // groups)
-    first = (draw.permutation(groups) * apart + draw.integers(0, apart - group + 1, (groups,))) * step
+    size, step = one.size, _step(one)
+    regions, apart = _regions(size, groups, group, step, min(aim, room, max(SMALL_AIM, ENOUGH * size)), room)
+    slots = -(-groups // regions)
+    span = slots * apart * step
+    region = _in_turn(regions, slots, draw)[:groups]
+    slot = np.empty(groups, np.int64)
+    for each in range(regions):
+        slot[region == each] = draw.permutation(slots)[: int((region == each).sum())]
+    first = region * (size + span) + (slot * apart + draw.integers(0, apart - group + 1, (groups,))) * step
     within = np.concatenate([draw.permutation(group) for _ in range(groups)]) * step
     places: np.ndarray = np.repeat(first, group) + within
     return places
 
 
+def _regions(size: int, groups: int, group: int, step: int, aim: int, room: int) -> tuple[int, int]:
+    """How many regions there are, and how many steps of one each group of windows has to itself."""
+    spread = min(SPREAD, size)
+    for regions in (min(groups, aim // (size + spread)), 2):
+        slots = -(-groups // max(regions, 1))
+        apart = max(group, spread // step // slots)
+        taken = regions * (size + slots * apart * step)
+        if regions > 1 and taken <= (aim if regions > 2 else room):
+            return regions, apart
+    return 1, max(group, SPREAD // step // groups)
+
+
+def _in_turn(regions: int, turns: int, draw: Draw) -> np.ndarray:
+    """Each region once a turn, in a drawn order; none follows itself."""
+    order: list[int] = []
+    for _ in range(turns):
+        turn = draw.permutation(regions).tolist()
+        if order and turn[0] == order[-1] and regions > 1:
+            turn.append(turn.pop(0))
+        order += turn
+    return np.array(order, np.int64)
+
+
 def _filled(one: Input, draw: Draw, count: int) -> np.ndarray:
-    drawn = one.fill(draw, one.dtype, min(count, PERIOD))
-    return drawn if count <= PERIOD else np.resize(drawn, count)
+    flat = np.empty(count, DTYPES[one.dtype])
+    for start in range(0, count, PART):
+        flat[start : start + PART] = one.fill(draw, one.dtype, min(PART, count - start))
+    return flat

@@ -13,7 +13,7 @@ from typing import Any
 from mlx_assay.conformance.bench import message
 from mlx_assay.conformance.bench.benchmark import Asked, Contender, contenders
 from mlx_assay.conformance.bench.contender import IMPLEMENTATION
-from mlx_assay.conformance.bench.content import NEAR, Content, Windows
+from mlx_assay.conformance.bench.content import AIM, NEAR, SMALL_AIM, Content, Windows, spare
 from mlx_assay.conformance.bench.figure import Figure, figure
 from mlx_assay.conformance.bench.message import Alarm
 from mlx_assay.conformance.bench.process import Failure, Measuring, Queued, bytes_at
@@ -118,7 +118,9 @@ class Measurement:
         near = name == NEARBY
         each = NEAR if near else self._most
         queues = len(there) * (self._plan.rounds + 1) + WARM_QUEUES + 2 * CONFIRMING
-        content = Content(self._asked, self._contract.parameters, each * (queues + 1), self._seed + len(name), near)
+        windows, seed, room = each * (queues + 1), self._seed + len(name), spare(self._memory)
+        aim = SMALL_AIM if self._measuring.host else AIM
+        content = Content(self._asked, self._contract.parameters, windows, seed, near, room=room, aim=aim)
         load, self._place = content.written(self._measuring.child.arena)
         self._measuring.load(load)
         verification = Verification(self._asked, self._contract, content, self._environment, self._without)

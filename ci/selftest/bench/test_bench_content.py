@@ -12,7 +12,7 @@ import pytest
 
 from mlx_assay.conformance.bench.benchmark import Asked
 from mlx_assay.conformance.bench.catalogue import selected
-from mlx_assay.conformance.bench.content import NEAR, PERIOD, SPREAD, STEP, Content
+from mlx_assay.conformance.bench.content import NEAR, SMALL_AIM, STEP, Content, spare
 from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.contract import EXECUTOR, contracts
 from mlx_assay.conformance.process import arena
@@ -24,7 +24,7 @@ ASKED = selected((), "host")
 
 
 def content(asked: Asked, windows: int = 100) -> Content:
-    return Content(asked, contracts()[asked.operation].parameters, windows)
+    return Content(asked, contracts()[asked.operation].parameters, windows, aim=SMALL_AIM)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.id)
@@ -71,9 +71,24 @@ def test_windows_lie_far_apart_in_an_order_that_no_step_makes() -> None:
     assert len(set(places)) == 200
     steps = [later - earlier for earlier, later in pairwise(places)]
     assert max(Counter(steps).values()) <= 8, "no step is a rule"
-    assert sum(abs(step) > vocab for step in steps) > 0.85 * len(steps), "and few answers lie in the row before"
+    assert all(abs(step) >= asked.shape["rows"] * vocab for step in steps), "and none has anything of the one before"
     assert 0.35 < sum(step > 0 for step in steps) / len(steps) < 0.65
-    assert max(places) - min(places) > 0.9 * SPREAD
+    assert max(places) - min(places) > 0.9 * SMALL_AIM - asked.shape["rows"] * vocab
+
+
+@pytest.mark.parametrize(("size", "room", "share"), [(1 << 21, 1 << 24, 0.0), (1 << 21, 1 << 23, 1.0)])
+def test_windows_in_succession_share_nothing_where_there_is_room(size: int, room: int, share: float) -> None:
+    (asked,) = selected(["normalized_argmax/bfloat16?rows=1"], "host", f"vocab={size}")
+    made = Content(asked, contracts()[asked.operation].parameters, 60, aim=1 << 20, room=room)
+    places = [window[0] for window in made.queue(60)]
+    assert len(set(places)) == 60
+    assert sum(abs(later - earlier) < size for earlier, later in pairwise(places)) / 59 == share
+    assert made.flat["logits"].nbytes <= room
+
+
+def test_content_takes_a_small_part_of_any_memory() -> None:
+    assert spare(1 << 33) == 1 << 27
+    assert spare(1 << 50) <= 1 << 30
 
 
 def test_answers_of_calls_are_drawn_apart() -> None:
@@ -94,7 +109,7 @@ def test_arrays_of_one_call_are_not_moved_alike() -> None:
 
 def test_those_of_one_place_are_near_within_a_queue_alone() -> None:
     (asked,) = selected(["normalized_argmax/float32"], "host")
-    made = Content(asked, contracts()[asked.operation].parameters, 5 * NEAR, near=True)
+    made = Content(asked, contracts()[asked.operation].parameters, 5 * NEAR, near=True, aim=SMALL_AIM)
     first = [window[0] for window in made.queue(8)]
     whole = [window[0] for window in made.queue(NEAR)]
     assert max(whole) - min(whole) == (NEAR - 1) * STEP // 4
@@ -104,13 +119,12 @@ def test_those_of_one_place_are_near_within_a_queue_alone() -> None:
         made.queue(NEAR + 1)
 
 
-def test_content_that_begins_again_is_not_the_same_in_two_windows() -> None:
-    (asked,) = selected(["normalized_argmax/float32?rows=512"], "cuda", "rows=64")
-    made = content(asked)
-    flat = made.flat["logits"]
-    assert flat.size > PERIOD
-    assert flat[:1000].tobytes() == flat[PERIOD : PERIOD + 1000].tobytes()
-    assert PERIOD % (STEP // 4) != 0
+def test_content_does_not_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlx_assay.conformance.bench.content.PART", 1000)
+    (asked,) = selected(["normalized_argmax/float32?rows=4"], "host", "rows=64")
+    flat = content(asked).flat["logits"]
+    parts = {flat[start : start + 1000].tobytes() for start in range(0, flat.size, 1000)}
+    assert len(parts) == -(-flat.size // 1000)
 
 
 def test_it_lies_in_the_arena_as_it_was_drawn() -> None:
@@ -139,7 +153,7 @@ def test_neither_the_largest_logits_nor_a_part_of_the_row_give_the_ids(dtype: st
 @pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.id)
 def test_calls_see_their_windows_and_work_on_them_shows(asked: Asked, near: bool) -> None:
-    made = Content(asked, contracts()[asked.operation].parameters, 5, near=near)
+    made = Content(asked, contracts()[asked.operation].parameters, 5, near=near, aim=SMALL_AIM)
     descriptor = arena.create()
     try:
         stage = Stage(descriptor, made.written(descriptor)[0])

@@ -123,6 +123,7 @@ def test_refusals(tmp_path: Path, arguments: list[str], code: int, told: str) ->
 def test_what_was_measured_before_an_interrupt_is_a_report(tmp_path: Path) -> None:
     code = """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from mlx_assay.conformance import cli
 from mlx_assay.conformance.bench.session import Session
 first = Session.result
