@@ -128,21 +128,21 @@ def _precompiled(flags: tuple[str, ...]) -> Path:
     return kept(digest_key("precompiled", str(text), *flags), make, Path)
 
 
-def front_end(source: str, output: Path, flags: tuple[str, ...]) -> tuple[str, str]:
-    """The LLVM IR of a translated kernel, before any optimisation, and warnings. CompilationError: the messages."""
+def front_end(source: str, output: Path, flags: tuple[str, ...]) -> str:
+    """The LLVM IR of a translated kernel, before any optimisation. CompilationError: the messages."""
     path = output.with_suffix(".own.clcpp")
     path.write_text(source.removeprefix(prelude()))
     emit = (*flags, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(path), "-o", str(output))
     known = ("-Xclang", "-include-pch", "-Xclang", str(_precompiled(flags))) if source.startswith(prelude()) else ()
     try:
-        warnings = run((*emit, *known))
+        run((*emit, *known))
     except CompilationError as error:
         # Another process may have removed one of the two meanwhile.
         if "precompiled" not in str(error) and "PCH" not in str(error):
             raise
         path.write_text(source)
-        warnings = run(emit)
-    return saturated(_COMPARISON.sub("zext ", output.read_text())), warnings
+        run(emit)
+    return saturated(_COMPARISON.sub("zext ", output.read_text()))
 
 
 def inlined(ir: str, path: Path, *flags: str) -> str:
@@ -174,7 +174,7 @@ def _compile_kernel(source: Path, output: Path, fidelity: Fidelity, defines: tup
     ir = source.with_suffix(".ll")
     given = source.read_text()
     decided = flags(fidelity, (*pragma(given), *defines))
-    text = untrapped(unaligned(_keyed(front_end(given, ir, decided)[0], ir)))
+    text = untrapped(unaligned(_keyed(front_end(given, ir, decided), ir)))
     if fidelity.contraction == "off":
         text = fusion.uncontracted(text)
     ir.write_text(text if "fp16" in baseline() else fusion.exact_half(text))

@@ -18,14 +18,27 @@ from mlx_assay.impl.executors.checker import (
     places,
     pointers,
     preparation,
+    shifts,
     thread,
     variables,
 )
 from mlx_assay.impl.executors.convergence import keyed
 from mlx_assay.impl.executors.division import untrapped
 from mlx_assay.impl.executors.toolchain import DENORMAL_FLAGS, KERNEL_FLAGS, RUNTIME, baseline, toolchain
+from mlx_assay.impl.executors.translation import prelude
 
-_MODULES = (components, definitions, instructions, instrumentation, places, pointers, preparation, thread, variables)
+_MODULES = (
+    components,
+    definitions,
+    instructions,
+    instrumentation,
+    places,
+    pointers,
+    preparation,
+    shifts,
+    thread,
+    variables,
+)
 _MAX_ARRAYS = 128
 _ARRAY = re.compile(r"(\w+) = assay::threadgroup_variable<(\d+),")
 
@@ -64,9 +77,20 @@ def instrumented(source: Path) -> instrumentation.Instrumented:
     ir = source.with_suffix(".ll")
     flags = (*compiler.clang, *compiler.target, *KERNEL_FLAGS, "-DASSAY_CHECKED", "-g", "-fno-discard-value-names")
     flags = (*flags, *DENORMAL_FLAGS[fidelity.current().f32_denormals])
-    flags = (*flags, "-Wshift-count-overflow", "-Wshift-count-negative", "-I", str(RUNTIME))
-    prepared = preparation.prepared(*objects.front_end(source.read_text(), ir, flags))
+    flags = (*flags, "-I", str(RUNTIME))
+    prepared = preparation.prepared(_with_counts(source.read_text(), ir, flags))
     return instrumentation.instrument(keyed(objects.inlined(prepared, ir, "-fno-discard-value-names")))
+
+
+def _with_counts(text: str, output: Path, flags: tuple[str, ...]) -> str:
+    """The IR of a translated kernel in which as many counts of shifts are to be seen as its text allows."""
+    known = prelude() if text.startswith(prelude()) else ""
+    for mark in (shifts.KEPT, shifts.FOLDED):
+        try:
+            return objects.front_end(known + shifts.marked(text[len(known) :], mark), output, flags)
+        except objects.CompilationError:
+            continue
+    return objects.front_end(text, output, flags)
 
 
 def _compile(source: Path, output: Path) -> None:

@@ -63,10 +63,6 @@ class Places:
         scope = self._field(location, "scope")
         return self._file(scope) if scope is not None else ""
 
-    def written(self, location: int) -> tuple[str, int]:
-        """File and line of a location, whoever wrote it."""
-        return self.file(location), self._field(location, "line") or 0
-
     def number(self, location: int | None) -> int:
         """The number of the author's line nearest to a location, following where it was inlined."""
         if location is None:

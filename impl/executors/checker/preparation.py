@@ -17,20 +17,11 @@ declare void @assay_marked_return() nounwind
 """
 
 _MASK = re.compile(r"^\s*(%sh[lr]\.mask\S*) = and (i\d+|<\d+ x i\d+>) (\S+), (?:splat \(i\d+ )?(\d+)")
-_SHIFT = re.compile(
-    r"^\s*\S+ = (?:shl|lshr|ashr) (?:nuw |nsw |exact )*(i\d+|<\d+ x i\d+>) \S+, (?:splat \(i\d+ )?(\d+)"
-)
 _COMPONENT = re.compile(r"^\s*\S+ = (?:extract|insert)element <(\d+) x ([^>]+)> .*, i(?:32|64) (\d+)(?:, !|$)")
 _VECTOR = re.compile(r"<(\d+) x i(\d+)>")
 _DBG = re.compile(r", (!dbg !(\d+))")
-_WARNING = re.compile(r"^([^:\n]+):(\d+):\d+: warning: shift count", re.M)
 _SLOT = re.compile(r"^\s*store i32 1, ptr %cleanup\.dest\.slot")
 _RETURN = re.compile(r"^\s*br label %return\b")
-
-
-def overshifts(messages: str) -> set[tuple[str, int]]:
-    """File and line of the shifts by too large a constant that the compiler warned of."""
-    return {(file, int(line)) for file, line in _WARNING.findall(messages)}
 
 
 def _lanes(type_: str, value: str, number: int, dbg: str) -> Iterator[tuple[str, str]]:
@@ -50,9 +41,8 @@ def _lanes(type_: str, value: str, number: int, dbg: str) -> Iterator[tuple[str,
 
 
 class _Marker:
-    def __init__(self, places: Places, constant: set[tuple[str, int]]) -> None:
+    def __init__(self, places: Places) -> None:
         self.places = places
-        self.constant = constant
         self.number = 0
         self.void = False
 
@@ -63,9 +53,6 @@ class _Marker:
                 self.void = " void @" in line and "@assay_thread(" not in line
             elif " = and " in line and (match := _MASK.match(line)):
                 yield from self._shift(match[2], match[3], int(match[4]) + 1, line)
-            elif self.constant and (match := _SHIFT.match(line)) and self._warned(line):
-                width = int(match[1].rpartition("i")[2].rstrip(">"))
-                yield from self._mark(str(width + int(match[2])), width, line)
             elif "element <" in line and (match := _COMPONENT.match(line)) and int(match[3]) >= int(match[1]):
                 yield from self._component(match, line)
             elif self.void and (_SLOT.match(line) or _RETURN.match(line)):
@@ -75,10 +62,6 @@ class _Marker:
     def _dbg(self, line: str) -> str:
         match = _DBG.search(line)
         return f", {match[1]}" if match else ""
-
-    def _warned(self, line: str) -> bool:
-        match = _DBG.search(line)
-        return match is not None and self.places.written(int(match[2])) in self.constant
 
     def _mark(self, amount: str, width: int, line: str) -> Iterator[str]:
         yield f"  call void @assay_marked_shift(i64 {amount}, i32 {width}){self._dbg(line)}"
@@ -101,7 +84,7 @@ class _Marker:
                 yield from self._mark(amount, width, line)
 
 
-def prepared(ir: str, messages: str) -> str:
+def prepared(ir: str) -> str:
     """IR with its marks."""
-    marker = _Marker(Places(ir), overshifts(messages))
+    marker = _Marker(Places(ir))
     return "\n".join(marker.lines(ir.split("\n"))) + DECLARATIONS

@@ -45,7 +45,7 @@ def optimised(source: Path, fidelity: Fidelity, defines: tuple[str, ...]) -> str
     compiler, ir = toolchain(), source.with_suffix(".ll")
     given = source.read_text()
     flags = (*objects.flags(fidelity, (*objects.pragma(given), *defines)), "-DASSAY_COUNTED", "-gline-tables-only")
-    text = convergence.keyed(objects.inlined(objects.front_end(given, ir, flags)[0], ir))
+    text = convergence.keyed(objects.inlined(objects.front_end(given, ir, flags), ir))
     text = untrapped(objects.unaligned(text))
     if fidelity.contraction == "off":
         text = fusion.uncontracted(text)

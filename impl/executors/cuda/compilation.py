@@ -208,7 +208,7 @@ def build(
         text = output.with_name("kernel.clcpp")
         text.write_text(source)
         ir = output.with_name("kernel.ll")
-        found = untrapped(objects.front_end(source, ir, (*flags, *objects.pragma(source)))[0])
+        found = untrapped(objects.front_end(source, ir, (*flags, *objects.pragma(source))))
         if fidelity.contraction == "off":
             found = fusion.uncontracted(found)
         found, size = lowered(found, threads, entry)

@@ -7,5 +7,8 @@
 #include "matrices.h"
 #include "packing.h"
 #include "simdgroup_matrix.h"
+#ifdef ASSAY_CHECKED
+#include "shifts.h"
+#endif
 
 using namespace metal;
