@@ -14,6 +14,7 @@ FILLS = (
     "simd_shuffle_and_fill_down(v, v, ushort(9), ushort(16))",
     "simd_shuffle_and_fill_up(v, v, ushort(9), ushort(16))",
 )
+WINDOWS = (0, 1, 3, 24, 33, 64, 256, 8192, 65535)
 HEAD = "uint i = thread_index_in_threadgroup, v = a[i];\nout[i] = v;\n"
 
 
@@ -73,3 +74,20 @@ def test_a_lane_that_takes_no_part_asks_nobody() -> None:
         7 * number + place for number in range(len(ODD)) for place in (2, 5)
     ]
     assert [place for kind, place in told if kind is Kind.INACTIVE_LANE] == [7 * n + 5 for n in range(len(ODD))]
+
+
+def test_a_window_that_metal_leaves_open_gives_the_value_of_no_lane() -> None:
+    calls = [f"simd_shuffle_and_fill_{way}(v, 7u, 1, {window})" for way in ("down", "up") for window in WINDOWS]
+    calls += [f"quad_shuffle_and_fill_{way}(v, 7u, 1, {window})" for way in ("down", "up") for window in (0, 8)]
+    lines = ["uint i = thread_index_in_threadgroup, v = a[i];"]
+    lines += [f"out[{k} * 32 + i] = {call};" for k, call in enumerate(calls)]
+    kernel = metal_kernel("windows", ["a"], ["out"], "\n".join(lines))
+    with use("host"):
+        (out,) = kernel(
+            inputs=[mx.arange(32, dtype=mx.uint32)],
+            grid=(32, 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(32 * len(calls),)],
+            output_dtypes=[mx.uint32],
+        )
+        assert set(out.tolist()) == {0xDEADBEEF}

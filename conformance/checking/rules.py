@@ -74,8 +74,9 @@ _TEXTS = {
         "Write it first. Metal clears neither threadgroup memory nor outputs; init_value= does for outputs.",
     ),
     Kind.INACTIVE_LANE: (
-        "A simdgroup operation reads a lane that takes no part or does not exist, and an output depends on it",
-        "Let every lane take part, or choose the lane to read among those that do.",
+        "A simdgroup operation reads a lane that takes no part or does not exist, or shuffles by a window that Metal "
+        "leaves open, and an output depends on it",
+        "Let every lane take part, or choose the lane to read among those that do; a window has 2, 4, 8, 16 or 32.",
     ),
     Kind.SHIFT: (
         "A shift by a count that is negative, or not less than the width of the type",

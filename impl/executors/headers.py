@@ -109,7 +109,7 @@ def _with_site(call: str, name: str) -> str:
     """A call's arguments with the caller's line."""
     if "shuffle_and_fill" in name and call.count(",") == 2:
         call += ", 32"
-    return f"{call}, site"
+    return f"{call}, int(site)"
 
 
 def _hand_on_sites(text: str) -> str:
@@ -124,7 +124,7 @@ def _hand_on_sites(text: str) -> str:
             at = end
         # Lines before the body stay as they are: only the parameter list grows.
         head = match[0][: match.start(3) - match.start()]
-        head = head.replace(f"({match[2]})", f"({match[2]}, int site = __builtin_LINE())")
+        head = head.replace(f"({match[2]})", f"({match[2]}, assay::Site site = assay::Site(__builtin_LINE()))")
         return f"{head}{''.join(out)}{body[at:]}}}"
 
     return _SIMD_FUNCTION.sub(patched, text)

@@ -44,6 +44,8 @@ _MEETING = {
     Kind.SHIFT: "shift",
     Kind.HANG: "loop",
 }
+# As kWindow in runtime/checker.h.
+_WINDOW = 1
 _FLAGS = {1: "mem_device", 2: "mem_threadgroup", 4: "mem_texture"}
 
 
@@ -206,6 +208,8 @@ class Reader:
             return f"writes {place}, an input"
         if kind in _DIVERGENCE:
             return self._divergence(kind, e)
+        if kind is Kind.INACTIVE_LANE and e.size == _WINDOW:
+            return "fills by a window that Metal leaves open: expected 2, 4, 8, 16 or 32 lanes, of a quad 2 or 4"
         if kind is Kind.INACTIVE_LANE:
             return "reads the value of a lane that takes no part in the operation, or does not exist"
         if kind is Kind.SHIFT:

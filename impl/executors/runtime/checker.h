@@ -52,6 +52,9 @@ enum EventKind : u32 {
   kSimdgroupPartial
 };
 
+// The size of an event of a lane that is not there, where a window that Metal does not have is why.
+constexpr u32 kWindow = 1;
+
 // An update reads what it then writes.
 enum : u32 { kRead = 0, kWrite = 1, kAtomic = 2, kUpdate = 4 };
 

@@ -1,6 +1,7 @@
 // Operations of a simdgroup: the last lane to arrive completes one for everybody and runs on. Where lanes diverge, those
 // that wait at one call act without the others.
 #include "engine.h"
+#include "watch.h"
 
 namespace assay {
 
@@ -64,6 +65,15 @@ void resolve_divergence(Engine* e, Simdgroup* s) {
   complete(e, s, leader, mask);
   s->waiting &= ~mask;
   s->ready |= mask;
+}
+
+static u32 nothing(u32 why) {
+  Engine* e = engine;
+  Check* c = e->check;
+  if (!c) return 0xdeadbeefu;
+  const u32 site = static_cast<u32>(e->operation_site);
+  found_at(c, kInactiveLane, Now{kNowhere, kRead, site, why, e->current * kLanes, 0}, 0);
+  return c->garbage_site && c->garbage_site == site ? c->other_garbage : c->garbage;
 }
 
 }  // namespace assay
@@ -132,13 +142,10 @@ void assay_operation(u32 kind, u32 mask) {
 }
 
 // What a lane gets from one that is not there.
-u32 assay_garbage() {
-  Engine* e = engine;
-  if (!e->check) return 0xdeadbeefu;
-  check_report(e->check, kInactiveLane, static_cast<u32>(e->operation_site), 0, e->current * kLanes, 0);
-  const Check* c = e->check;
-  return c->garbage_site && c->garbage_site == static_cast<u32>(e->operation_site) ? c->other_garbage : c->garbage;
-}
+u32 assay_garbage() { return nothing(0); }
+
+// What a lane gets by a window that Metal does not have.
+u32 assay_windowless() { return nothing(kWindow); }
 
 // Whether this run asks what depends on the garbage of the operation at hand.
 bool assay_garbage_varied() {

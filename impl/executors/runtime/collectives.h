@@ -7,6 +7,13 @@
 
 namespace assay {
 
+// The caller's line as a last argument that no number of the caller's is taken for, see headers.py.
+struct Site {
+  int line;
+  METAL_FUNC explicit constexpr Site(int line) : line(line) {}
+  METAL_FUNC constexpr operator int() const { return line; }
+};
+
 // Metal's simdgroup operations move numbers of 32 bits or fewer and vectors of them. A bool is promoted to int, as any
 // argument is where no overload takes it.
 template <class T>
@@ -62,23 +69,23 @@ ASSAY_SHUFFLE(quad_shuffle_rotate_up, kQuadRotateUp)
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_shuffle_and_fill_down);
-  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, delta | uint(modulo) << 16, site);
+  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, assay::filled(delta, modulo, 32), site);
 }
 template <class T>
 METAL_FUNC T simd_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 32, ASSAY_SITE) {
   ASSAY_CROSSES(T, simd_shuffle_and_fill_up);
-  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, delta | uint(modulo) << 16, site);
+  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, assay::filled(delta, modulo, 32), site);
 }
 // A quad's window is as a simdgroup's, of four lanes at most.
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_down(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_down);
-  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site);
+  return assay::collective_fill<assay::ShuffleAndFill<true, T>, T>(v, filling, assay::filled(delta, modulo, 4) | assay::kQuads, site);
 }
 template <class T>
 METAL_FUNC T quad_shuffle_and_fill_up(T v, plain<T> filling, ushort delta, ushort modulo = 4, ASSAY_SITE) {
   ASSAY_CROSSES(T, quad_shuffle_and_fill_up);
-  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, delta | uint(modulo) << 16 | assay::kQuads, site);
+  return assay::collective_fill<assay::ShuffleAndFill<false, T>, T>(v, filling, assay::filled(delta, modulo, 4) | assay::kQuads, site);
 }
 
 METAL_FUNC bfloat simd_broadcast_first(assay::bfloat_product v, ASSAY_SITE) {

@@ -23,6 +23,7 @@ void assay_operation(uint kind, uint mask);
 void assay_flagged_barrier(int site, uint flags);
 void assay_flagged_simdgroup_barrier(int site, uint flags);
 uint assay_garbage();
+uint assay_windowless();
 bool assay_garbage_varied();
 void assay_fence(uint flags);
 __attribute__((const)) void* assay_array(uint number);
@@ -92,16 +93,31 @@ METAL_FUNC __local A& threadgroup_variable() {
 #endif
 }
 
-// What a lane gets from one that is not there. Its own pattern, so that a wrong result can be traced.
+// Its own pattern, so that a wrong result can be traced.
+template <class T>
+METAL_FUNC T patterned(uint word) {
+  const ulong words = ulong(word) * 0x100000001ul, pattern[2] = {words, words};
+  return take<T>(pattern);
+}
+
+// What a lane gets from one that is not there.
 template <class T>
 METAL_FUNC T garbage() {
 #ifdef ASSAY_CHECKED
-  const ulong word = ulong(assay_garbage()) * 0x100000001ul;
+  return patterned<T>(assay_garbage());
 #else
-  const ulong word = 0xdeadbeefdeadbeeful;
+  return patterned<T>(0xdeadbeefu);
 #endif
-  const ulong pattern[2] = {word, word};
-  return take<T>(pattern);
+}
+
+// What a lane gets by a window that Metal does not have.
+template <class T>
+METAL_FUNC T windowless() {
+#ifdef ASSAY_CHECKED
+  return patterned<T>(assay_windowless());
+#else
+  return patterned<T>(0xdeadbeefu);
+#endif
 }
 
 // What a lane gets from a number that no lane has: its own value, as an open emulator of the M1's GPU does. The checker

@@ -10,6 +10,8 @@ template <class T>
 T garbage();
 template <class T>
 T nobody(T own);
+template <class T>
+T windowless();
 template <class Operation>
 uint order();
 
@@ -33,13 +35,23 @@ struct Shuffle {
   }
 };
 
+// Metal has windows of 2, 4, 8, 16 and 32 lanes, of a quad 2 and 4, and leaves open what any other does. 0 stands for those.
+METAL_FUNC constexpr uint window(uint modulo, uint most) {
+  return modulo < 2u || modulo > most || (modulo & (modulo - 1u)) ? 0u : modulo;
+}
+METAL_FUNC constexpr uint filled(uint delta, uint modulo, uint most) { return delta | window(modulo, most) << 16; }
+
 // A window of `modulo` lanes; what would come from beyond its end comes from the other end of the filling.
 template <bool down, class T>
 struct ShuffleAndFill {
   static void complete(Lane* lanes, uint mask) {
     for (uint i = 0; i < kLanes; i++) {
       if (!((mask >> i) & 1u)) continue;
-      const uint delta = lanes[i].argument & 0xffffu, modulo = lanes[i].argument >> 16 & 0xffu;
+      const uint delta = lanes[i].argument & 0xffffu, modulo = window(lanes[i].argument >> 16 & 0xffu, kLanes);
+      if (!modulo) {
+        leave(lanes[i].result, windowless<T>());
+        continue;
+      }
       const uint base = i / modulo * modulo, at = i - base;
       const bool inside = down ? at + delta < modulo : delta <= at;
       const uint lane = base + (down ? (at + delta) % modulo : (at + modulo - delta % modulo) % modulo);

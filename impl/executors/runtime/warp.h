@@ -38,6 +38,10 @@ template <class T>
 METAL_FUNC T nobody(T own) {
   return own;
 }
+template <class T>
+METAL_FUNC T windowless() {
+  return garbage<T>();
+}
 
 template <class Operation>
 METAL_FUNC uint order() {
@@ -126,13 +130,14 @@ struct Way<Shuffle<route, T>> {
 template <bool down, class T>
 struct Way<ShuffleAndFill<down, T>> {
   static METAL_FUNC bool across(__private T& v, T filling, uint argument, uint mask) {
-    const uint delta = argument & 0xffffu, modulo = argument >> 16 & 0xffu;
+    const uint given = window(argument >> 16 & 0xffu, kLanes), delta = argument & 0xffffu, modulo = given ? given : kLanes;
     const uint lane = assay_lane_index(), base = lane / modulo * modulo, at = lane - base;
     const bool inside = down ? at + delta < modulo : delta <= at;
     const uint from = base + (down ? (at + delta) % modulo : (at + modulo - delta % modulo) % modulo);
     const T value = fetched(v, from, mask), fill = fetched(filling, from, mask);
     v = fill;
     if (inside) v = value;
+    if (!given) v = windowless<T>();
     return true;
   }
 };
