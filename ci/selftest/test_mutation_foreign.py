@@ -76,6 +76,29 @@ def test_tests_that_fail_anyhow_or_launch_nothing_tell_nothing(
     assert "there were none: on one without Metal, tests need the fixture host_metal" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("pytest nowhere.py", ("exit code 4", "file or directory not found: nowhere.py")),
+        ("sh -c 'echo here it ends; kill -SEGV $$'", ("crash (SIGSEGV)", "here it ends")),
+        ("sh -c 'exit 134'", ("crash (SIGABRT)",)),
+        ("sh -c 'exit 140'", ("exit code 140",)),
+    ],
+)
+def test_how_a_command_of_tests_ended_is_told(
+    words: str,
+    told: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["mutate", "--tests", words]) == 3
+    said = capsys.readouterr().err
+    assert f"Expected tests that pass without a fault but got test: {told[0]}: mend them first" in said
+    assert all(part in said for part in told)
+
+
 def test_cases_notice_faults_in_the_kernels_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "their_kernels.py").write_text("from mlx_assay.impl import trellis_code_values\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -14,9 +14,10 @@ import pytest
 
 from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.mutation.mutant import Mutant, chosen
-from mlx_assay.conformance.mutation.ruling import Ruling
+from mlx_assay.conformance.mutation.ruling import KILLED, Ruling
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.verbs import mutate
+from mlx_assay.conformance.verbs.operators import met
 from mlx_assay.conformance.verbs.refusal import Refusal
 
 
@@ -24,8 +25,13 @@ from mlx_assay.conformance.verbs.refusal import Refusal
     ("arguments", "code", "words"),
     [
         (["softmax"], 2, "Expected an operation, one of apply_token_bitmask"),
-        (["--operator", "typo"], 2, "Expected an operator, one of comparison-strictness"),
-        (["logit_softcap", "--operator", "barrier-dropped"], 3, "Expected a choice that some mutant meets"),
+        (["--operator", "typo"], 2, "Expected an operator but got 'typo': there are comparison-strictness, "),
+        (["--operator", "barier-droped"], 2, "but got 'barier-droped': the nearest of"),
+        (
+            ["logit_softcap", "--operator", "barrier-dropped", "--operator", "barrier-weakened"],
+            3,
+            "but barrier-dropped and barrier-weakened find no place in the kernels of logit_softcap: name others",
+        ),
         (["--judge", "--shard", "1/2"], 2, "Expected --shard for the built-in kernels alone"),
         (["--json", "/nowhere/mutants.json"], 2, "Expected a file in a folder that can be written"),
     ],
@@ -78,7 +84,10 @@ def test_nothing_changed_is_nothing_to_do(repository: Path, capsys: pytest.Captu
     del repository
     report = tmp_path / "mutants.json"
     assert main(["mutate", "--changed-since", "HEAD", "--json", str(report)]) == 0
-    assert "no text of a kernel" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "no text of a kernel" in said
+    assert "killed most by" not in said
+    assert "0 mutants: 0 killed" in said
     assert json.loads(report.read_text())["mutants"] == []
 
 
@@ -94,6 +103,25 @@ def test_shards_hold_every_mutant_once(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert main(["mutate", "logit_softcap", "--shard", part, "--json", str(tmp_path / "mutants.json")]) == 0
     assert len({len(part) for part in judged}) <= 2
     assert sorted(chain(*judged)) == sorted(mutant.id for mutant in chosen(["logit_softcap"], [], None))
+
+
+def test_an_operator_without_a_place_is_told_beside_one_that_has_some() -> None:
+    said: list[str] = []
+    names = ["barrier-dropped", "comparison-strictness"]
+    found = met(lambda: chosen(["apply_token_bitmask"], names, None), names, "these kernels", said.append)
+    assert {mutant.operator for mutant in found} == {"comparison-strictness"}
+    assert said == ["barrier-dropped finds no place in these kernels"]
+
+
+def test_progress_tells_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    monkeypatch.setattr(mutate.time, "monotonic", lambda: now)
+    progress = mutate.Progress()
+    for done in (3, 4):
+        now += 12.0
+        progress.told(Ruling(f"mutant-{done}", KILLED), done, 10)
+    # Two were ruled on before: twelve seconds for each that was not.
+    assert capsys.readouterr().err == "3 of 10 mutants, 84 s left\n4 of 10 mutants, 72 s left\n"
 
 
 def test_a_whole_run(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ EPILOG = """examples:
   mlx-assay mutate --tests 'pytest tests/test_my_kernels.py' --json mine.json
   mlx-assay mutate -n 2 --json mutants.json --html mutants.html
 
-exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 usage, 3 not every mutant was judged"""
+exit codes: 0 every mutant is killed or equivalent (or nothing has changed), 1 one survives, 2 usage, 3 incomplete"""
 
 
 def add(verbs: Any) -> None:
@@ -82,7 +82,8 @@ def add(verbs: Any) -> None:
         "--limit",
         metavar="SECONDS",
         type=checked(options.limit),
-        help="that a mutant may take for a case, with --judge for its tests, and longer kills it (default: 10, or 300)",
+        help="that a mutant may take for a case, and longer kills it (default: 10); with --judge and --tests for the "
+        "tests (default: 300)",
     )
     mutate.add_argument("--recheck", action="store_true", help="run equivalent mutants too: one that is killed fails")
     mutate.add_argument("--learn", action="store_true", help="keep the cases that kill most as those tried first")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.mutation.ruling import (
     CHECKER,
     COMPILATION,
@@ -136,7 +137,11 @@ def decode(data: bytes) -> Campaign:
     if {TEST: 0, **read.totals} != totals(read.mutants) or read.score != score(read.mutants):
         raise ValueError("Expected totals and score that follow from the mutants but they do not")
     if read.complete != (len(read.mutants) == read.selected):
-        raise ValueError(f"Expected {read.selected} mutants in a complete report but it holds {len(read.mutants)}")
+        meant = "complete" if len(read.mutants) == read.selected else "not complete"
+        raise ValueError(
+            f"Expected a report of {len(read.mutants)} of {counted(read.selected, 'mutant')} that says it is {meant} "
+            f"but got complete: {str(read.complete).lower()}"
+        )
     return read
 
 

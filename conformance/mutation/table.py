@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.mutation.report import Campaign, Row
 from mlx_assay.conformance.mutation.ruling import EQUIVALENT, KILLED, SURVIVED
 
@@ -42,6 +43,8 @@ def grouped(report: Campaign) -> list[tuple[tuple[str, str], list[Row]]]:
 
 def _table(report: Campaign) -> Iterator[str]:
     groups = grouped(report)
+    if not groups:
+        return
     width = max((len(operator) for (_, operator), _ in groups), default=8)
     yield f"{'':{width}}  mutants killed equivalent survived  killed most by"
     last = ""
@@ -67,13 +70,15 @@ def _survivors(report: Campaign) -> Iterator[str]:
 def _closing(report: Campaign) -> Iterator[str]:
     totals = report.totals
     killed = totals["case"] + totals["test"] + totals["checker"] + totals["compilation"]
-    yield ""
+    if report.mutants:
+        yield ""
     yield (
-        f"{len(report.mutants)} mutants: {killed} killed ({totals['case']} by a case, {totals['test']} by a test, "
-        f"{totals['checker']} by the checker, {totals['compilation']} by compilation), "
-        f"{totals[EQUIVALENT]} equivalent, {totals[SURVIVED]} survived"
+        f"{counted(len(report.mutants), 'mutant')}: {killed} killed "
+        f"({totals['case']} by a case, {totals['test']} by a test, {totals['checker']} by the checker, "
+        f"{totals['compilation']} by compilation), {totals[EQUIVALENT]} equivalent, {totals[SURVIVED]} survived"
     )
     if not report.complete:
-        yield f"incomplete: {report.selected - len(report.mutants)} mutants were not judged"
+        missing = report.selected - len(report.mutants)
+        yield f"incomplete: {counted(missing, 'mutant')} {'was' if missing == 1 else 'were'} not judged"
     told = "none: nothing that can be killed" if report.score is None else f"{report.score:.4f}"
     yield f"score {told}, in {report.seconds:.0f} s"

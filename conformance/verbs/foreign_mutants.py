@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.mutation import report
 from mlx_assay.conformance.mutation.campaign import spent
 from mlx_assay.conformance.mutation.catalogue import METAL
@@ -19,6 +20,7 @@ from mlx_assay.conformance.mutation.ruling import KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.process.implementation import ImplementationError
 from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, told
+from mlx_assay.conformance.verbs.operators import check_known, met
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -39,21 +41,19 @@ def foreign_mutants(
     """Runs a campaign; exit codes and reports are those of one against the built-in kernels."""
     checked_executor("host")
     target, for_page = checked_file(json), checked_file(html)
-    known = [operator.name for operator in METAL]
-    for name in operators:
-        if name not in known:
-            raise Refusal(f"Expected an operator on Metal text, one of {', '.join(known)}, but got {name!r}")
+    check_known(operators, [operator.name for operator in METAL], "an operator on Metal text")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mlx-assay-planted-") as scratch:
         folder = Path(scratch)
         try:
             noticing = _noticing(implementation, tests, folder, limit)
-            found = _chosen(_observed(noticing, folder), kernels, operators)
+            found = _chosen(_observed(noticing, folder), kernels, operators, say)
             mutants = [fault.mutant for fault in found]
             if sample is not None:
                 mutants = sampled(mutants, sample, seed)
             kept = {mutant.id for mutant in mutants}
-            say(f"{len(mutants)} mutants of {len({mutant.operation for mutant in mutants})} kernels")
+            kernels_met = len({mutant.operation for mutant in mutants})
+            say(f"{counted(len(mutants), 'mutant')} of {counted(kernels_met, 'kernel')}")
             rulings = _ruled(noticing, [fault for fault in found if fault.mutant.id in kept], folder)
         except (NoticingError, ImplementationError) as error:
             raise Refusal(str(error), EXIT_INCOMPLETE) from None
@@ -83,18 +83,14 @@ def _observed(noticing: Noticing, folder: Path) -> list[Fault]:
     return found
 
 
-def _chosen(found: Sequence[Fault], kernels: Sequence[str], operators: Sequence[str]) -> list[Fault]:
+def _chosen(found: Sequence[Fault], kernels: Sequence[str], operators: Sequence[str], say: Say) -> list[Fault]:
     names = sorted({fault.mutant.operation for fault in found})
     for name in kernels:
         if name not in names:
             raise Refusal(f"Expected a kernel that is launched, one of {', '.join(names)}, but got {name!r}")
-    chosen = [
-        fault
-        for fault in found
-        if (not kernels or fault.mutant.operation in kernels) and (not operators or fault.mutant.operator in operators)
-    ]
-    if not chosen:
-        raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
+    of_kernels = [fault for fault in found if not kernels or fault.mutant.operation in kernels]
+    chosen = [fault for fault in of_kernels if not operators or fault.mutant.operator in operators]
+    met(lambda: [fault.mutant for fault in chosen], operators, f"the text of {', '.join(kernels or names)}", say)
     return chosen
 
 

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.mutation import equivalents, report, resumption
 from mlx_assay.conformance.mutation.campaign import spent
 from mlx_assay.conformance.mutation.judge import campaign
@@ -15,7 +16,8 @@ from mlx_assay.conformance.mutation.judge.workbench import WorkbenchError, diges
 from mlx_assay.conformance.mutation.mutant import Mutant
 from mlx_assay.conformance.mutation.ruling import KILLED, Ruling
 from mlx_assay.conformance.verbs.interruption import interruptible
-from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, met, read_earlier, told, told_kept
+from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, read_earlier, told, told_kept
+from mlx_assay.conformance.verbs.operators import check_known, met
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
 
@@ -49,7 +51,7 @@ def judge_mutants(
     if sample is not None:
         mutants = sampled(mutants, sample, seed)
     began = time.monotonic()
-    say(f"{len(mutants)} mutants of what judges, {workers} at a time")
+    say(f"{counted(len(mutants), 'mutant')} of what judges, {workers} at a time")
     ground, tests = surroundings(), digests(sorted({mutant.source.name for mutant in mutants}))
     kept = [] if earlier is None else resumption.kept(earlier, mutants, ground, tests)
     told_kept(earlier, kept, ground, say)
@@ -81,10 +83,12 @@ def _chosen(areas: Sequence[str], operators: Sequence[str], since: str | None, s
         if name not in (*AREAS, *files):
             known = f"{', '.join(AREAS)}, or a file of one, as {files[-1]}"
             raise Refusal(f"Expected a part of what judges, one of {known}, but got {name!r}")
+    check_known(operators, names())
     changed = None if since is None else changed_texts(since)
     if changed is not None:
         say(f"changed since {since}: {', '.join(changed) or 'no text of what judges'}")
-    return met(lambda: chosen(areas, operators, changed), operators, names(), since)
+    where = ", ".join(areas) or "what judges"
+    return met(lambda: chosen(areas, operators, changed), operators, where, say, since)
 
 
 def changed_texts(since: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.gating.intake import LARGEST, read
 from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, resumption, table
 from mlx_assay.conformance.mutation.bench import SAME_CODE, CampaignError
@@ -18,6 +19,7 @@ from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, KILLED, 
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.options import output
 from mlx_assay.conformance.verbs.interruption import interruptible
+from mlx_assay.conformance.verbs.operators import check_known, met
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_DIFFERS, EXIT_INCOMPLETE
 
@@ -56,7 +58,7 @@ def mutate(
         # In turn, so that each shard has mutants of every text: some take far longer than others.
         mutants = mutants[shard[0] - 1 :: shard[1]]
     began = time.monotonic()
-    say(f"{len(mutants)} mutants, {workers} at a time")
+    say(f"{counted(len(mutants), 'mutant')}, {workers} at a time")
     ground = resumption.ground(resumption.packages()) if earlier or target else ""
     kept = [] if earlier is None else resumption.kept(earlier, mutants, ground, lasting=[SAME_CODE.partition("{")[0]])
     told_kept(earlier, kept, ground, say)
@@ -140,23 +142,12 @@ def _chosen(operations: Sequence[str], operators: Sequence[str], since: str | No
     for name in operations:
         if name not in served:
             raise Refusal(f"Expected an operation, one of {', '.join(served)}, but got {name!r}")
+    check_known(operators, names())
     changed = None if since is None else changed_files(since)
     if changed is not None:
         say(f"changed since {since}: {', '.join(changed) or 'no text of a kernel'}")
-    return met(lambda: chosen(operations, operators, changed), operators, names(), since)
-
-
-def met(
-    choose: Callable[[], list[Mutant]], operators: Sequence[str], known: Sequence[str], since: str | None
-) -> list[Mutant]:
-    """The mutants of a choice. Refusal: an operator that is not known, or none where nothing says that there may be."""
-    for name in operators:
-        if name not in known:
-            raise Refusal(f"Expected an operator, one of {', '.join(known)}, but got {name!r}")
-    found = choose()
-    if not found and since is None:
-        raise Refusal("Expected a choice that some mutant meets but none does: leave an operator out", EXIT_INCOMPLETE)
-    return found
+    where = f"the kernels of {', '.join(operations) or 'any operation'}"
+    return met(lambda: chosen(operations, operators, changed), operators, where, say, since)
 
 
 def changed_files(since: str) -> list[str]:
@@ -203,12 +194,14 @@ class Progress:
         reported: Callable[[Sequence[Ruling], bool], report.Campaign] | None = None,
         kept: Sequence[Ruling] = (),
     ) -> None:
-        self._told = self._saved = time.monotonic()
+        self._began = self._told = self._saved = time.monotonic()
+        self._now = 0
         self._target, self._reported, self._rulings = target, reported, list(kept)
 
     def told(self, ruling: Ruling, done: int, total: int) -> None:
         """Of `total`, `done` are ruled on."""
         self._rulings.append(ruling)
+        self._now += 1
         if self._target and self._reported and time.monotonic() - self._saved > SAVE_SECONDS:
             self._saved = time.monotonic()
             report.write(self._reported(self._rulings, len(self._rulings) == total), self._target)
@@ -216,4 +209,5 @@ class Progress:
             print(f"survived: {ruling.id}", file=sys.stderr, flush=True)
         if time.monotonic() - self._told > TICK_SECONDS:
             self._told = time.monotonic()
-            print(f"{done} of {total} mutants", file=sys.stderr, flush=True)
+            left = (total - done) * (time.monotonic() - self._began) / self._now
+            print(f"{done:,} of {counted(total, 'mutant')}, {left:,.0f} s left", file=sys.stderr, flush=True)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from mlx_assay.conformance.checking.child import signal_name
 from mlx_assay.conformance.mutation.bench import UNCOMPILED, quick
 from mlx_assay.conformance.mutation.foreign import plant, subject
 from mlx_assay.conformance.mutation.foreign.plant import Answer, Order
@@ -26,6 +27,11 @@ from mlx_assay.fixtures.case import Case
 SUBJECT = subject.__name__
 OBSERVED = 40
 """Cases of which the launches are looked at."""
+SHOWN = 4096
+"""Bytes of what failing tests printed last that are shown."""
+SHELL = 128
+FATAL = {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTRAP}
+NOWHERE = Path(os.devnull)
 
 
 class NoticingError(RuntimeError):
@@ -49,22 +55,25 @@ class Tests:
         words = shlex.split(command)
         self._command = [sys.executable, "-m", *words] if words[:1] == ["pytest"] else words
         self._folder, self._limit = folder, limit
+        self._answer = folder / "answer.json"
 
     def observe(self, order: Order) -> None:
         """Their tests have to pass."""
-        if by := self.noticed(order):
-            raise NoticingError(f"Expected tests that pass without a fault but got {by}: mend them first")
+        said = self._folder / "said.txt"
+        if by := self.noticed(order, said):
+            told = "" if self._answer.exists() else _last(said)
+            raise NoticingError(f"Expected tests that pass without a fault but got {by}: mend them first{told}")
 
-    def noticed(self, order: Order) -> str:
-        """The first test that fails, or the exit code."""
-        answer = self._folder / "answer.json"
+    def noticed(self, order: Order, said: Path = NOWHERE) -> str:
+        """The first test that fails, or how the command ended; what it prints goes into `said`."""
+        answer = self._answer
         answer.unlink(missing_ok=True)
         path = self._folder / "order.json"
         path.write_bytes(msgspec.json.encode(msgspec.structs.replace(order, answer=str(answer))))
         plugins = ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), plant.__name__)))
         environment = {**os.environ, plant.VARIABLE: str(path), "PYTEST_PLUGINS": plugins}
         try:
-            code = _ended(self._command, environment, self._limit)
+            code = _ended(self._command, environment, self._limit, said)
         except OSError as error:
             raise NoticingError(
                 f"Expected a command that runs tests but {self._command[0]!r} does not: {error}"
@@ -72,21 +81,42 @@ class Tests:
         if code is None:
             return f"{TEST}: more than {self._limit:g} s"
         if answer.exists():
-            said = msgspec.json.decode(answer.read_bytes(), type=Answer)
-            return f"{COMPILATION if said.uncompiled else TEST}: {said.test}"
-        return f"{TEST}: exit code {code}" if code else ""
+            found = msgspec.json.decode(answer.read_bytes(), type=Answer)
+            return f"{COMPILATION if found.uncompiled else TEST}: {found.test}"
+        return f"{TEST}: {_ending(code)}" if code else ""
 
 
-def _ended(command: Sequence[str], environment: dict[str, str], limit: float) -> int | None:
+def _ending(code: int) -> str:
+    """How a process ended: by a signal, of which a shell makes a code above 128, or with a code."""
+    number = -code if code < 0 else code - SHELL
+    if code < 0 or number in FATAL:
+        return f"crash ({signal_name(number)})"
+    return f"exit code {code}"
+
+
+def _last(said: Path) -> str:
+    """The last that a command printed, on lines of its own."""
+    begin = max(0, said.stat().st_size - SHOWN)
+    with said.open("rb") as file:
+        file.seek(begin)
+        text = file.read().decode(errors="replace")
+    whole = text.partition("\n")[2] if begin else text
+    return f"; it printed last:\n{whole.strip()}" if whole.strip() else ""
+
+
+def _ended(command: Sequence[str], environment: dict[str, str], limit: float, said: Path) -> int | None:
     """The exit code of a command, None where it took too long; what it leaves running ends with it."""
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with (
+        said.open("wb") as file,
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:
