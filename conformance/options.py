@@ -71,8 +71,8 @@ class Options:
             shard(self.shard)
         elif self.durations is not None:
             raise ValueError(
-                f"Expected a shard, as --shard 3/8, where durations are given but got {self.durations!r} and none: for "
-                "the table of where time goes write --durations behind the queries, with nothing behind it"
+                f"Expected a shard, as --shard 3/8, where durations are given but got {self.durations!r} and none: to "
+                "see where the time of a run goes write --stages"
             )
 
     @classmethod

@@ -233,6 +233,22 @@ def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().err == "mlx-assay: interrupted\n"
 
 
+def test_the_start_of_processes_counts_for_no_rate() -> None:
+    now = 0.0
+    file = io.StringIO()
+    lines = Lines(file, lambda: now)
+    lines.started(100)
+    now = 30.0
+    for _ in range(3):
+        lines.judged(record())
+        now += 11.0
+    assert file.getvalue().splitlines() == [
+        "1/100 cases, 0 failing",
+        "2/100 cases, 0 failing, 0.1 cases/s, 1078 s left",
+        "3/100 cases, 0 failing, 0.1 cases/s, 1067 s left",
+    ]
+
+
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     command = f"set -o pipefail; {sys.executable} -m mlx_assay.conformance.cli list --tier full --json | head -1"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)

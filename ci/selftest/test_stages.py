@@ -271,7 +271,7 @@ def test_accounts_of_workers_are_summed() -> None:
 def test_a_run_tells_of_its_stages(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     words = ["run", "trellis_code_values", "apply_token_bitmask/*/mask/suffix", "-n", "2", "--executor", "host"]
-    command = [sys.executable, "-m", "mlx_assay.conformance.cli", *words, "--report", str(path), "--durations"]
+    command = [sys.executable, "-m", "mlx_assay.conformance.cli", *words, "--report", str(path), "--stages"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     report = decode(path.read_bytes())
     started = {one.process: one.count for one in report.stages if one.stage == "start"}

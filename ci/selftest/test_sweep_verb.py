@@ -90,6 +90,11 @@ def _damage(folder: Path, digest: str) -> None:
         (["sweep", "--scheduler", "tcp://x:1", "-n", "2"], 2, "Expected -n or --scheduler"),
         (["run", "--tier", "exhaustive", "--shard", "1/2"], 2, "Expected --shard with the tier quick or full"),
         (["run", "--tier", "exhaustive", "argmax_given/float16"], 3, "matches no sweep"),
+        (
+            ["sweep", "logit_softcap/float32", "--chunks", "2000:2001"],
+            3,
+            "has most, but got 2000:2001; mlx-assay sweep --list",
+        ),
     ],
 )
 def test_refusals(words: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:

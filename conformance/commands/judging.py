@@ -35,7 +35,7 @@ def _add_run(verbs: Any) -> None:
         "judge an implementation on every selected case and write a report",
         "examples:\n  mlx-assay run\n  mlx-assay run 'normalized_argmax/*' --tier full -n 4\n"
         "  mlx-assay run --implementation my_kernels --report mine.json --junit mine.xml\n"
-        "  mlx-assay run 'apply_token_bitmask/*' --durations\n"
+        "  mlx-assay run 'apply_token_bitmask/*' --stages\n"
         "  mlx-assay run --implementation my_package.kernels:fast --executor host --checked\n"
         f"  mlx-assay run --implementation 'cmd: bun adapter.ts'\n\n{QUERY_HELP}\n{EXITS}",
     )
@@ -59,15 +59,8 @@ def _add_run(verbs: Any) -> None:
         help="by which a gate knows this run (default: the device class, such as g16 or host-x86_64)",
     )
     run.add_argument("--shard", metavar="I/N", help="one part of N, as long as the others; mlx-assay merge joins them")
-    run.add_argument(
-        "--durations",
-        metavar="REPORT",
-        nargs="?",
-        action="append",
-        default=[],
-        help="alone: tell where the time of the run goes, stage by stage; with REPORT: an earlier run, by whose "
-        "durations --shard splits",
-    )
+    run.add_argument("--durations", metavar="REPORT", help="of an earlier run, by whose durations --shard splits")
+    run.add_argument("--stages", action="store_true", help="tell where the time of the run goes, stage by stage")
     run.add_argument("--junit", metavar="FILE", help="write JUnit XML too")
     run.add_argument("--bundles", metavar="DIR", help="keep a bundle of each of the first failing cases there")
     run.set_defaults(call=_run)
@@ -116,12 +109,12 @@ def _options(arguments: argparse.Namespace) -> options.Options:
         leg=arguments.leg,
         checked=arguments.checked,
         shard=arguments.shard,
-        durations=next(filter(None, reversed(arguments.durations)), None),
-        stages=None in arguments.durations,
+        durations=arguments.durations,
+        stages=arguments.stages,
     )
 
 
-UNSWEPT = ("seed", "profile", "checked", "without", "leg", "shard", "durations", "junit", "bundles")
+UNSWEPT = ("seed", "profile", "checked", "without", "leg", "shard", "durations", "stages", "junit", "bundles")
 """Options of a run that a sweep does not have."""
 
 

@@ -19,7 +19,7 @@ EPILOG = f"""examples:
   mlx-assay sweep 'logit_softcap/float32' --chunks 0:4
   mlx-assay sweep --scheduler tcp://10.0.0.1:8786
 
-A campaign that was broken off, however, goes on where it was with --resume. run --tier exhaustive is the same as sweep.
+A campaign that was broken off goes on where it was with --resume. run --tier exhaustive is the same as sweep.
 
 {EXITS}"""
 JOURNAL, REPORT = "mlx-assay-sweep", "mlx-assay-sweep.json"

@@ -18,33 +18,34 @@ TEXTS = 100
 """Failing cases whose text is shown; all of them stand in the report."""
 LINE_SECONDS = 10.0
 LINE_SHARE = 0.1
+TOLD_SHARE = 0.02
+"""Of the cases, from which on the time left is told."""
 
 
 class Tally:
-    """Counts, rate and time left."""
+    """Counts, rate and time left, of cases behind the first: what came before it is the start of processes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._start = clock()
+        self._first = clock()
         self.declared = self.done = self.failing = 0
 
     def add(self, record: Record) -> None:
         self.done += 1
         self.failing += not record.conforms
-
-    @property
-    def seconds(self) -> float:
-        return self._clock() - self._start
+        if self.done == 1:
+            self._first = self._clock()
 
     @property
     def rate(self) -> float:
-        """Cases a second so far."""
-        return self.done / max(self.seconds, 1e-9)
+        """Cases a second since the first."""
+        return (self.done - 1) / max(self._clock() - self._first, 1e-9)
 
     @property
-    def left(self) -> float:
-        """Seconds that the rest takes at this rate."""
-        return (self.declared - self.done) / max(self.rate, 1e-9)
+    def left(self) -> float | None:
+        """Seconds that the rest takes at this rate; None: too few were judged to tell."""
+        told = self.done >= max(2, self.declared * TOLD_SHARE)
+        return (self.declared - self.done) / max(self.rate, 1e-9) if told else None
 
 
 class Lines:
@@ -79,10 +80,10 @@ class Lines:
 
     def _line(self) -> str:
         tally = self._tally
-        return (
-            f"{tally.done}/{counted(tally.declared, 'case')}, {tally.failing} failing, "
-            f"{tally.rate:.{0 if tally.rate >= 10 else 1}f} cases/s, {tally.left:.0f} s left"
-        )
+        told = f"{tally.done}/{counted(tally.declared, 'case')}, {tally.failing} failing"
+        if (left := tally.left) is None:
+            return told
+        return f"{told}, {tally.rate:.{0 if tally.rate >= 10 else 1}f} cases/s, {left:.0f} s left"
 
 
 class Bar:

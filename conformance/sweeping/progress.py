@@ -9,10 +9,16 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.sweeping.chunk import Chunk
 
 LINE_SECONDS = 10.0
 LINE_SHARE = 0.1
+
+
+def differing(places: int) -> str:
+    """How many places differ, in words."""
+    return f"{counted(places, 'place')} {'differs' if places == 1 else 'differ'}"
 
 
 class Screen(Protocol):
@@ -93,7 +99,7 @@ class Lines:
         tally = self._tally
         share = 100 * tally.done / max(tally.asked, 1)
         return (
-            f"{tally.done:,} of {tally.asked:,} inputs ({share:.1f} %), {tally.differing:,} places differ, "
+            f"{tally.done:,} of {tally.asked:,} inputs ({share:.1f} %), {differing(tally.differing)}, "
             f"{tally.rate:,.0f} inputs/s, {tally.left:,.0f} s left"
         )
 

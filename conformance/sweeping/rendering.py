@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.quotation import printable
 from mlx_assay.conformance.sweeping.account import SweepRecord
+from mlx_assay.conformance.sweeping.progress import differing
 from mlx_assay.conformance.sweeping.report import Campaign
 from mlx_assay.conformance.sweeping.sweep import Sweep
 
@@ -18,7 +20,10 @@ def listed(sweeps: Sequence[Sweep]) -> list[str]:
     """What there is: inputs, chunks, id."""
     rows = [(f"{sweep.inputs:,}", f"{sweep.chunks:,}", sweep.id) for sweep in sweeps]
     inputs, chunks = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return [f"{row[0]:>{inputs}} inputs  {row[1]:>{chunks}} chunks  {row[2]}" for row in rows]
+    return [
+        f"{row[0]:>{inputs}} inputs  {row[1]:>{chunks}} {'chunk ' if row[1] == '1' else 'chunks'}  {row[2]}"
+        for row in rows
+    ]
 
 
 def closing(report: Campaign, path: Path) -> list[str]:
@@ -39,8 +44,8 @@ def closing(report: Campaign, path: Path) -> list[str]:
     totals = report.totals
     part = "" if totals.whole else ", a part of what the sweeps have"
     lines.append(
-        f"{report.verdict}: {totals.judged:,} of {totals.asked:,} inputs judged{part}, {totals.differing:,} places "
-        f"differ, in {report.seconds:.1f} s"
+        f"{report.verdict}: {totals.judged:,} of {totals.asked:,} inputs judged{part}, "
+        f"{differing(totals.differing)}, in {report.seconds:.1f} s"
     )
     return [printable(line) for line in lines]
 
@@ -49,8 +54,8 @@ def _record(record: SweepRecord) -> list[str]:
     missing = record.chunks - record.chunks_judged
     lines = [
         f"{record.verdict.value:<16} {record.id}: {record.judged:,} of {record.asked:,} inputs"
-        + (f", {record.differing:,} places differ" if record.differing else "")
-        + (f", {missing:,} chunks missing" if missing else "")
+        + (f", {differing(record.differing)}" if record.differing else "")
+        + (f", {counted(missing, 'chunk')} missing" if missing else "")
     ]
     for spot in record.places[:SHOWN]:
         lines.append(f"    {spot.input or f'block {spot.block}, {spot.index}'}: got {spot.got} want {spot.want}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.sweeping import worker
 
 AHEAD = 2
@@ -57,7 +58,7 @@ def processes(count: int) -> Scheduler:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(count, mp_context=context, initializer=worker.begin)
 
-    return Scheduler(f"{count} processes", make, lambda: AHEAD * count)
+    return Scheduler(counted(count, "process", "processes"), make, lambda: AHEAD * count)
 
 
 def cluster(address: str) -> Scheduler:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.options import DEFAULT_LIMIT, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.process.seal import altered
@@ -82,8 +83,7 @@ def sweep(request: Request) -> int:
     accounts = _accounts([one for one in asked if one.case.operation in operations], request.chunks)
     lacking = [one.id for one in asked if one.case.operation not in operations]
     if not accounts:
-        what = f"the implementation has {', '.join(operations)}" if lacking else f"no sweep has chunks {request.chunks}"
-        raise Refusal(f"Nothing to run: {what}; mlx-assay sweep --list shows what there is", EXIT_INCOMPLETE)
+        raise Refusal(_nothing(asked, operations, request.chunks), EXIT_INCOMPLETE)
     try:
         scheduler = _scheduler(request)
         try:
@@ -93,6 +93,19 @@ def sweep(request: Request) -> int:
             scheduler.close()
     except (JournalError, SchedulerError) as error:
         raise Refusal(str(error), EXIT_INCOMPLETE) from error
+
+
+def _nothing(asked: Sequence[Sweep], operations: Sequence[str], chunks: tuple[int, int] | None) -> str:
+    """Why nothing of what was asked for can run."""
+    had = [one for one in asked if one.case.operation in operations]
+    if not had or chunks is None:
+        what = f"the implementation has {', '.join(operations)}"
+    else:
+        longest = max(had, key=lambda one: one.chunks)
+        what = (
+            f"Expected chunks below {longest.chunks:,}, of which {longest.id} has most, but got {chunks[0]}:{chunks[1]}"
+        )
+    return f"Nothing to run: {what}; mlx-assay sweep --list shows what there is"
 
 
 def _accounts(sweeps: Sequence[Sweep], chunks: tuple[int, int] | None) -> dict[str, Account]:
@@ -117,7 +130,8 @@ def _run(
     display = screen(sys.stdout)
     resumed = _resumed(accounts, journal, display)
     asked, judged = (sum(getattr(one, name) for one in accounts.values()) for name in ("asked", "judged"))
-    display.say(f"{len(accounts)} sweeps, {asked:,} inputs, {judged:,} of them judged before; {scheduler.name}")
+    what = f"{counted(len(accounts), 'sweep')}, {counted(asked, 'input')}"
+    display.say(f"{what}, {judged:,} of them judged before; {scheduler.name}")
 
     def told(complete: bool) -> reports.Campaign:
         records = [account.record() for account in accounts.values()]
