@@ -85,9 +85,9 @@ def instrumented(source: Path) -> instrumentation.Instrumented:
 def _with_counts(text: str, output: Path, flags: tuple[str, ...]) -> str:
     """The IR of a translated kernel in which as many counts of shifts are to be seen as its text allows."""
     known = prelude() if text.startswith(prelude()) else ""
-    for mark in (shifts.KEPT, shifts.FOLDED):
+    for way in shifts.WAYS:
         try:
-            return objects.front_end(known + shifts.marked(text[len(known) :], mark), output, flags)
+            return objects.front_end(known + shifts.marked(text[len(known) :], *way), output, flags)
         except objects.CompilationError:
             continue
     return objects.front_end(text, output, flags)

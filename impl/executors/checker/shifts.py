@@ -10,7 +10,10 @@ KEPT, FOLDED = "assay::Kept()", "assay::Folded()"
 """What counts are added to, see runtime/shifts.h. Of Kept none of 32 or more is a constant; of Folded each is."""
 
 _TOKEN = re.compile(r"\boperator\s*(?:<<=?|>>=?|<=?|>=?)|<<=|>>=|<<|>>|->|<=|>=|&&|[<>;{}()\[\]]")
-_DIRECTIVE = re.compile(r"\s*#\s*(?!define\b)")
+_DIRECTIVE, _MACRO = re.compile(r"\s*#"), re.compile(r"\s*#\s*define\b")
+
+WAYS = ((KEPT, True), (FOLDED, True), (FOLDED, False))
+"""Marks, and whether macros have them too: from what shows most to what most texts bear."""
 
 
 def _shifts(code: str) -> Iterator[int]:
@@ -34,12 +37,12 @@ def _shifts(code: str) -> Iterator[int]:
             opened = [0]
 
 
-def marked(text: str, mark: str) -> str:
+def marked(text: str, mark: str, macros: bool) -> str:
     """The text of a translated kernel, line for line, in which each shift's count is added to `mark`."""
     out, at = [], 0
     for end in _shifts(text):
         begin = text.rfind("\n", 0, end) + 1
-        if not _DIRECTIVE.match(text, begin, end):
+        if not _DIRECTIVE.match(text, begin, end) or (macros and _MACRO.match(text, begin, end)):
             out += [text[at:end], f" {mark} +"]
             at = end
     return "".join(out) + text[at:]
