@@ -36,7 +36,7 @@ from mlx_assay.conformance.process.protocol import (
 from mlx_assay.impl import executors
 from mlx_assay.impl.executors import choice, fidelity
 from mlx_assay.impl.executors import stage as stages
-from mlx_assay.impl.executors.cuda import device
+from mlx_assay.impl.executors.cuda import device, fault
 
 if TYPE_CHECKING:
     from mlx_assay.conformance.process.inspection import Inspection
@@ -53,6 +53,7 @@ _class_name = type.__dict__["__name__"].__get__
 _decode_order, _str, _type = decode_order, str, type
 _poison = executors.poison
 _schedule = choice.schedule
+_late = fault.late
 _replace = msgspec.structs.replace
 _stage, _taken = stopwatch.stage, stopwatch.taken
 
@@ -192,7 +193,7 @@ def _answer(index: int, call: Call, request: Request, material: Material, subjec
             reply = material.deliver(index, call, result)
             result = None
     except BaseException as error:
-        reply = raised(index, error)
+        reply = raised(index, _late(error))
     try:
         # Where the GPU is lost, nothing can be read of it any more.
         if not seen and not device.lost():

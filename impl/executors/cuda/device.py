@@ -48,7 +48,24 @@ def capability() -> int:
     return int(info["compute_capability_major"]) * 10 + int(info["compute_capability_minor"])
 
 
+MOST_UNWAITED = 8
+"""Names of kernels that are kept, the last ones."""
+
 _lost = False
+_unwaited: list[str] = []
+
+
+def launched(kernel: str) -> None:
+    """Remembers a launch in a trace, for which nobody can wait."""
+    if kernel in _unwaited:
+        _unwaited.remove(kernel)
+    _unwaited.append(kernel)
+    del _unwaited[:-MOST_UNWAITED]
+
+
+def unwaited() -> list[str]:
+    """The names of the kernels last launched in traces."""
+    return list(_unwaited)
 
 
 def lose() -> None:

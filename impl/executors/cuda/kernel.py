@@ -10,7 +10,7 @@ import mlx.core as mx
 
 from mlx_assay.impl.executors import choice, fidelity, launch, objects
 from mlx_assay.impl.executors.arguments import check_size
-from mlx_assay.impl.executors.cuda import compilation, device
+from mlx_assay.impl.executors.cuda import compilation, device, fault
 from mlx_assay.impl.executors.explanation import explain
 from mlx_assay.impl.executors.fidelity import Fidelity
 from mlx_assay.impl.executors.host import MATH_MODES
@@ -154,13 +154,11 @@ class CudaKernel:
     def _finish(self, made: list[mx.array]) -> None:
         """Waits for a launch, so that what it does wrong is told with its name."""
         try:
-            tracing(*made)
+            if tracing(*made):
+                device.launched(self.definition.name)
         except RuntimeError as error:
             device.lose()
-            raise RuntimeError(
-                f"[metal_kernel] kernel {self.definition.name!r} on the cuda executor: {error}: after such an error "
-                "the GPU does nothing more for this process."
-            ) from None
+            raise RuntimeError(fault.told([self.definition.name], str(error))) from None
 
 
 def settings() -> Fidelity:
