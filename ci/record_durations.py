@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mlx_assay.conformance.gating.intake import take
+from mlx_assay.conformance.reporting.intake import take
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.splitting import SHIPPED, early, table
 from mlx_assay.fixtures.case import Case

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.gating.intake import Damaged, take
 from mlx_assay.conformance.options import Options, shard
+from mlx_assay.conformance.reporting.intake import Damaged, take
 from mlx_assay.conformance.reporting.report import Shard
 from mlx_assay.conformance.selection import Selection
 from mlx_assay.fixtures.case import Case

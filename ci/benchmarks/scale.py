@@ -45,7 +45,7 @@ print(json.dumps(told))
 REPORT = """
 from pathlib import Path
 import msgspec
-from mlx_assay.conformance.gating.intake import take
+from mlx_assay.conformance.reporting.intake import take
 from mlx_assay.conformance.options import Options
 from mlx_assay.conformance.record import Record, replay_command
 from mlx_assay.conformance.selection import select

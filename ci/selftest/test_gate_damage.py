@@ -297,7 +297,7 @@ def test_a_truncated_report_fails_closed(gate: Gate, content: bytes) -> None:
 def test_a_report_that_is_too_large_or_no_file_fails_closed(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, plain: Document
 ) -> None:
-    monkeypatch.setattr("mlx_assay.conformance.gating.intake.LARGEST", 1000)
+    monkeypatch.setattr("mlx_assay.conformance.reporting.intake.LARGEST", 1000)
     assert gate(plain) == EXIT_INCOMPLETE
     assert "Expected at most 1000 bytes but there are more" in gate.text
     words = ["--policy", str(gate.folder / "gate.toml"), "--commit", COMMIT]

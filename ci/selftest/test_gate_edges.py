@@ -7,11 +7,11 @@ from datetime import datetime
 import msgspec
 from sound import COMMIT, NOW, QUERY, report
 
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import SCHEMA, Leg, Need, Policy
 from mlx_assay.conformance.gating.presence import present
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.gating.waiving import judged
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 
 SUITE = Suite()

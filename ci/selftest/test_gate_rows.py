@@ -9,8 +9,8 @@ import msgspec
 from sound import COMMIT, NOW, POLICY, ids, report
 
 from mlx_assay.conformance.gating.decision import Decision, decide
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.reading import load
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report, Totals
 
 LONG = "x" * 300

@@ -10,10 +10,10 @@ import pytest
 from sound import QUERY, ids, report
 
 from mlx_assay.conformance.gating.decision import Artefact, Decision, Digested, GroupRow, LegRow
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import SCHEMA, Leg, Policy
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.gating.waiving import Judged, WaiverState, failures, judged
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Suite as Judging
 from mlx_assay.conformance.verdict import Verdict
 

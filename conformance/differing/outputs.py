@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlx_assay.conformance.differing.document import Bits
-from mlx_assay.conformance.gating.intake import read
 from mlx_assay.conformance.options import resolved
 from mlx_assay.conformance.record import Difference, Place, Record
+from mlx_assay.conformance.reporting.intake import read
 
 LARGEST = 128 << 20
 """Bytes of one file of kept tensors that are read; a run keeps half of that a case."""

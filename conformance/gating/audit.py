@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 from mlx_assay.conformance.gating import replaying
 from mlx_assay.conformance.gating.consistency import contradictions
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
 from mlx_assay.conformance.reporting.device import device_class
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report, Totals, outcome
 from mlx_assay.conformance.verdict import Verdict
 from mlx_assay.fixtures.case import Case

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.reason import some
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report
 
 RUN = re.compile(r"[0-9a-f]{32}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg
 from mlx_assay.conformance.gating.reason import Reason, cases, incomplete
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report
 
 EDITED = "take the file as the run wrote it, or run again"

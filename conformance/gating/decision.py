@@ -16,7 +16,6 @@ from mlx_assay.conformance.gating import reason
 from mlx_assay.conformance.gating.audit import audit
 from mlx_assay.conformance.gating.coverage import covered, known
 from mlx_assay.conformance.gating.gathering import Gathered, gather, leg_of
-from mlx_assay.conformance.gating.intake import LARGEST, Damaged, Taken, printed, read, take
 from mlx_assay.conformance.gating.mutants import noticed
 from mlx_assay.conformance.gating.presence import present
 from mlx_assay.conformance.gating.reading import PolicyFile
@@ -24,6 +23,7 @@ from mlx_assay.conformance.gating.reason import Reason, incomplete, named
 from mlx_assay.conformance.gating.sharding import merged
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.gating.waiving import Judged, WaiverState, failures, judged, unmet, waive
+from mlx_assay.conformance.reporting.intake import LARGEST, Damaged, Taken, printed, read, take
 from mlx_assay.conformance.reporting.report import EXIT_CODES, Outcome, Report
 from mlx_assay.conformance.reporting.report import Suite as Judging
 

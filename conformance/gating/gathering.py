@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mlx_assay.conformance.gating.intake import Taken, printed
 from mlx_assay.conformance.gating.policy import Leg, Policy
 from mlx_assay.conformance.gating.reason import Reason, incomplete, some
+from mlx_assay.conformance.reporting.intake import Taken, printed
 
 Gathered = list[Taken]
 """The reports of one leg: one, or the shards of one run."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlx_assay.conformance.gating.intake import printed, read
 from mlx_assay.conformance.gating.policy import Mutants
 from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named
 from mlx_assay.conformance.mutation import report
 from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.ruling import SURVIVED
 from mlx_assay.conformance.mutation.source import SERVED, sources
+from mlx_assay.conformance.reporting.intake import printed, read
 
 WHERE = "mutants"
 LARGEST = 32 << 20

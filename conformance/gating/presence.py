@@ -11,10 +11,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from mlx_assay.conformance.counting import counted
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import PARAVIRTUAL, Leg, Policy, Rules
 from mlx_assay.conformance.gating.reason import Reason, incomplete
 from mlx_assay.conformance.gating.suite import Suite
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report
 
 SKEW = timedelta(minutes=5)

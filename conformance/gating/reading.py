@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from mlx_assay.conformance.gating import presence
-from mlx_assay.conformance.gating.intake import Damaged, printed, read
 from mlx_assay.conformance.gating.policy import PARAVIRTUAL, Leg, Policy
 from mlx_assay.conformance.gating.suite import checked
 from mlx_assay.conformance.query import QueryError
 from mlx_assay.conformance.reporting.environment import PACKAGES
+from mlx_assay.conformance.reporting.intake import Damaged, printed, read
 from mlx_assay.conformance.selection import check_oracles, operations
 
 LARGEST = 2**20

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from mlx_assay.conformance.counting import counted
-from mlx_assay.conformance.gating.intake import printed
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Outcome
 
 NAMED = 3

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from mlx_assay.conformance.gating.intake import Taken, printed
 from mlx_assay.conformance.gating.reason import Reason, cases, incomplete, named, some
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.options import MOST_SHARDS
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.intake import Taken, printed
 from mlx_assay.conformance.reporting.report import Environment, OracleState, Report, Shard, Stage, Totals, outcome
 from mlx_assay.conformance.reporting.stages import Tally
 from mlx_assay.conformance.splitting import whole

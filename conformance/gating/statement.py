@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mlx_assay.conformance.gating.decision import Decision, Digested
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.mutants import WHERE
+from mlx_assay.conformance.reporting.intake import printed
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"

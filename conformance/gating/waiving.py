@@ -10,11 +10,11 @@ from typing import Literal
 import msgspec
 
 from mlx_assay.conformance.gating.coverage import known, meant
-from mlx_assay.conformance.gating.intake import printed
 from mlx_assay.conformance.gating.policy import Leg, Need, Policy, Waiver
 from mlx_assay.conformance.gating.reason import Reason, cases, differs, incomplete
 from mlx_assay.conformance.gating.suite import Suite
 from mlx_assay.conformance.record import Record
+from mlx_assay.conformance.reporting.intake import printed
 from mlx_assay.conformance.reporting.report import Report
 from mlx_assay.conformance.verdict import INCOMPLETE, Verdict
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from mlx_assay.conformance.gating import intake
 from mlx_assay.conformance.rendering.cleaning import clean, visible
+from mlx_assay.conformance.reporting import intake
 from mlx_assay.conformance.reporting.report import SCHEMA, Report, decode
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_INCOMPLETE

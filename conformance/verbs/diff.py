@@ -9,8 +9,8 @@ from rich.console import Console
 from mlx_assay.conformance.differing.comparison import Given, Unsound, compare
 from mlx_assay.conformance.differing.document import encode
 from mlx_assay.conformance.differing.rendering import markdown, show
-from mlx_assay.conformance.gating.intake import read
 from mlx_assay.conformance.quotation import printable
+from mlx_assay.conformance.reporting.intake import read
 from mlx_assay.conformance.reporting.report import Report, decode
 from mlx_assay.conformance.verbs import outputs
 from mlx_assay.conformance.verbs.refusal import Refusal

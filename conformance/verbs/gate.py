@@ -16,10 +16,10 @@ from rich.console import Console
 
 from mlx_assay.conformance.gating import statement
 from mlx_assay.conformance.gating.decision import Artefact, Decision, decide
-from mlx_assay.conformance.gating.intake import EMPTY, Damaged, digest, printed
 from mlx_assay.conformance.gating.presence import moment
 from mlx_assay.conformance.gating.reading import PolicyError, PolicyFile, load
 from mlx_assay.conformance.gating.rendering import markdown, show
+from mlx_assay.conformance.reporting.intake import EMPTY, Damaged, digest, printed
 from mlx_assay.conformance.verbs import outputs
 from mlx_assay.conformance.verbs.refusal import Refusal
 

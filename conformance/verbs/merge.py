@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from mlx_assay.conformance.gating.audit import audit
 from mlx_assay.conformance.gating.coverage import complete
 from mlx_assay.conformance.gating.gathering import repeated
-from mlx_assay.conformance.gating.intake import Damaged, Taken, printed, take
 from mlx_assay.conformance.gating.reason import Reason, incomplete
 from mlx_assay.conformance.gating.sharding import merged
 from mlx_assay.conformance.gating.suite import Suite
+from mlx_assay.conformance.reporting.intake import Damaged, Taken, printed, take
 from mlx_assay.conformance.reporting.report import Report, encode
 from mlx_assay.conformance.reporting.summary import closing
 from mlx_assay.conformance.verbs import outputs

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from mlx_assay.conformance.contract import contracts
 from mlx_assay.conformance.counting import counted
-from mlx_assay.conformance.gating.intake import LARGEST, read
 from mlx_assay.conformance.mutation import campaign, equivalents, killers, report, resumption, table
 from mlx_assay.conformance.mutation.bench import SAME_CODE, CampaignError
 from mlx_assay.conformance.mutation.catalogue import names
@@ -18,6 +17,7 @@ from mlx_assay.conformance.mutation.mutant import Mutant, all_mutants, chosen
 from mlx_assay.conformance.mutation.ruling import CHECKER, COMPILATION, KILLED, SURVIVED, Ruling
 from mlx_assay.conformance.mutation.source import folder, sources
 from mlx_assay.conformance.options import output
+from mlx_assay.conformance.reporting.intake import LARGEST, read
 from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.operators import check_known, met
 from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor

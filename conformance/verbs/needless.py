@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mlx_assay.conformance.gating.intake import printed, read
 from mlx_assay.conformance.gating.mutants import LARGEST
 from mlx_assay.conformance.mutation import report, sufficiency
+from mlx_assay.conformance.reporting.intake import printed, read
 from mlx_assay.conformance.verbs.mutate import checked_file
 from mlx_assay.conformance.verbs.refusal import Refusal
 from mlx_assay.conformance.verdict import EXIT_CONFORMS, EXIT_INCOMPLETE

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TextIO
 
 from mlx_assay.conformance import stopwatch
-from mlx_assay.conformance.gating.intake import Damaged
 from mlx_assay.conformance.options import Options, output
 from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
+from mlx_assay.conformance.reporting.intake import Damaged
 from mlx_assay.conformance.reporting.outlet import Outlet, opened
 from mlx_assay.conformance.reporting.progress import screen
 from mlx_assay.conformance.reporting.report import Report, decode
