@@ -180,8 +180,12 @@ def test_a_copy_is_what_tests_import_and_is_as_before_afterwards(tmp_path: Path)
     ("arguments", "code", "words"),
     [
         (["--judge", "softmax"], 2, "Expected a part of what judges, one of comparison, judge, codec, gate, executor"),
-        (["--judge", "--operator", "typo"], 2, "Expected an operator, one of judge-"),
-        (["--judge", "gate", "--operator", "barrier-dropped"], 3, "Expected a choice that some mutant meets"),
+        (["--judge", "--operator", "typo"], 2, "Expected an operator but got 'typo': there are judge-"),
+        (
+            ["--judge", "gate", "--operator", "barrier-dropped"],
+            3,
+            "barrier-dropped finds no place in gate: name others",
+        ),
         (["--sample", "3"], 2, "Expected --sample with --judge"),
         (["--judge", "--changed-since", "no-such-commit"], 2, "Expected a commit of the repository"),
     ],
