@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +14,10 @@ from mlx_assay.conformance.bench.probe import beside, rebound, returned, reused
 from mlx_assay.conformance.bench.sentry import Sentry, Streams
 from mlx_assay.conformance.bench.stage import Stage
 from mlx_assay.conformance.process import protocol, serve
-from mlx_assay.conformance.process.bounds import die_with_parent, limit_memory
+from mlx_assay.conformance.process.beginning import begun, settle
 from mlx_assay.conformance.process.material import put
 from mlx_assay.conformance.process.pipes import Channel
-from mlx_assay.impl import executors
-from mlx_assay.impl.executors import counting, fidelity
+from mlx_assay.impl.executors import counting
 from mlx_assay.impl.executors.counting.counts import Counts
 
 TEXT_LIMIT = 2000
@@ -29,11 +26,7 @@ _decode_order, _type, _str, _list, _count = message.decode_order, type, str, lis
 
 def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
     """Serves until the judge closes the channel."""
-    die_with_parent(lifeline, parent)
-    limit_memory()
-    faulthandler.enable(all_threads=False)
-    warnings.simplefilter("ignore", executors.DivergenceWarning)
-    channel = Channel(orders, replies)
+    channel = begun(orders, replies, lifeline, parent)
     text = channel.receive()
     if text is None:
         return
@@ -41,8 +34,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
     assert isinstance(start, message.Start)
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(executors.use(start.executor))
-            fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
+            settle(stack, start.executor, start.fidelity)
             server = Server(channel, arena, start)
         except BaseException as error:
             channel.send(message.Refused(_described(error)))

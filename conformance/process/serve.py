@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import faulthandler
 import importlib
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from mlx_assay.conformance import stopwatch
-from mlx_assay.conformance.process.bounds import die_with_parent, limit_files, limit_memory
+from mlx_assay.conformance.process.beginning import begun, settle
+from mlx_assay.conformance.process.bounds import limit_files
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.conformance.process.protocol import (
@@ -34,7 +33,7 @@ from mlx_assay.conformance.process.protocol import (
     decode_order,
 )
 from mlx_assay.impl import executors
-from mlx_assay.impl.executors import choice, fidelity
+from mlx_assay.impl.executors import choice
 from mlx_assay.impl.executors import stage as stages
 from mlx_assay.impl.executors.cuda import device, fault
 
@@ -60,12 +59,7 @@ _stage, _taken = stopwatch.stage, stopwatch.taken
 
 def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> None:
     """Serves until the judge closes the channel."""
-    die_with_parent(lifeline, parent)
-    limit_memory()
-    faulthandler.enable(all_threads=False)
-    # A verdict is of outputs alone; whoever wants to know of lanes asks the checker.
-    warnings.simplefilter("ignore", executors.DivergenceWarning)
-    channel = Channel(orders, replies)
+    channel = begun(orders, replies, lifeline, parent)
     text = channel.receive()
     if text is None:
         return
@@ -77,10 +71,7 @@ def main(orders: int, replies: int, arena: int, lifeline: int, parent: int) -> N
         stages.count(stopwatch.stage)
     with contextlib.ExitStack() as stack:
         try:
-            if start.executor is not None:
-                stack.enter_context(executors.use(start.executor))
-            # In every thread that the implementation starts.
-            fidelity.prefer(fidelity.Fidelity().switched(**start.fidelity))
+            settle(stack, start.executor, start.fidelity)
             stack.enter_context(choice.guarded())
             inspection = _inspected(start, stack)
             subject = _program(start) if start.program else Subject(functions(start), {})
