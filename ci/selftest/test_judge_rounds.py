@@ -1,17 +1,19 @@
-"""Two calls of one subcase that come to things of several kinds, the rule of what is found, and what is built in."""
+"""Two calls of one subcase that come to things of several kinds, the rule of what is found, and who is asked first."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from played import DOUBLE, Played, of, played, returned, subcase
+import pytest
+from played import DOUBLE, Played, Shelf, of, played, returned, subcase
 
-from mlx_assay.conformance.contract import Contract, Rule, contracts
+from mlx_assay.conformance.contract import GRAPH_SECONDS, Contract, Rule, contracts
 from mlx_assay.conformance.judging.judge import judge
 from mlx_assay.conformance.process.exchange import Outcome
 from mlx_assay.conformance.verdict import Verdict
-from mlx_assay.fixtures.case import Case
+from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.kind import Kind, kind_of
 
 ROWS = [subcase(1, 2, label="first"), subcase(3, 4, label="second")]
@@ -99,3 +101,26 @@ def test_the_rule_is_that_of_the_first_diagnosis_alone() -> None:
     found = [(one.kind, one.covers, one.rule) for one in record.difference.pattern.diagnoses if one.kind == "suspect"]
     assert found == [("suspect", 64, ""), ("suspect", 64, "2")]
     assert record.difference.rule == ""
+
+
+@pytest.mark.parametrize("graph", [lambda case: case.label, lambda case: "one", None], ids=["each", "one", "none"])
+def test_oracles_that_compile_are_asked_before_the_calls_begin(graph: Callable[[Subcase], str] | None) -> None:
+    order: list[str] = []
+
+    class Noted(Played):
+        def begin(self, *given: Any, **named: Any) -> Any:
+            order.append("begin")
+            return super().begin(*given, **named)
+
+    def double(x: np.ndarray) -> np.ndarray:
+        order.append("oracle")
+        return x + x
+
+    rows, right = [subcase(1, 2, label="a"), subcase(3, 4, label="b")], [returned(2, 4), returned(6, 8)]
+    implementation = Noted(right * 2)
+    record = played(rows, implementation, shelf=Shelf(right=double), graph=graph)
+    assert record.verdict is Verdict.SAME_BITS
+    assert set(order) == {"begin", "oracle"}
+    assert order.index("begin") == (order.count("oracle") if graph else 0)
+    count = len({graph(row) for row in rows}) if graph else 0
+    assert implementation.patience == count * GRAPH_SECONDS

@@ -1,4 +1,4 @@
-"""One process at a time compiles a graph; the judge asks oracles that compile before the implementation is asked."""
+"""One process at a time compiles a graph, which a case is given time for."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import contextlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from played import Played, Shelf, played, returned, subcase
 
 from mlx_assay.conformance.contract import GRAPH_SECONDS, contracts
 from mlx_assay.conformance.process.child import Death
 from mlx_assay.conformance.process.implementation import Implementation
-from mlx_assay.conformance.verdict import Verdict
-from mlx_assay.fixtures.case import Case, Subcase
+from mlx_assay.fixtures.case import Case
 from mlx_assay.fixtures.kind import all_cases, kind_of
 from mlx_assay.fixtures.tensor import Tensor
 from mlx_assay.oracles import graph, mlx_lm_softcap
@@ -119,29 +117,6 @@ def test_both_models_have_one_graph_for_a_dtype_a_cap_and_a_number_of_axes(monke
     assert len(keys) == 5
     assert len(set(keys)) == 4
     assert keys[0] == keys[1]
-
-
-@pytest.mark.parametrize("graph", [lambda case: case.label, lambda case: "one", None], ids=["each", "one", "none"])
-def test_oracles_that_compile_are_asked_before_the_calls_begin(graph: Callable[[Subcase], str] | None) -> None:
-    order: list[str] = []
-
-    class Noted(Played):
-        def begin(self, *given: Any, **named: Any) -> Any:
-            order.append("begin")
-            return super().begin(*given, **named)
-
-    def double(x: np.ndarray) -> np.ndarray:
-        order.append("oracle")
-        return x + x
-
-    rows, right = [subcase(1, 2, label="a"), subcase(3, 4, label="b")], [returned(2, 4), returned(6, 8)]
-    implementation = Noted(right * 2)
-    record = played(rows, implementation, shelf=Shelf(right=double), graph=graph)
-    assert record.verdict is Verdict.SAME_BITS
-    assert set(order) == {"begin", "oracle"}
-    assert order.index("begin") == (order.count("oracle") if graph else 0)
-    count = len({graph(row) for row in rows}) if graph else 0
-    assert implementation.patience == count * GRAPH_SECONDS
 
 
 def test_a_softcap_has_a_graph_for_each_cap_and_dtype_and_nothing_else_has_one() -> None:
