@@ -69,7 +69,7 @@ def test_a_campaign_of_some_mutants_is_not_one_of_all(tmp_path: Path) -> None:
     report.write(part, tmp_path / "mutants.json")
     ((outcome, text),) = reasons(tmp_path)
     assert outcome == "incomplete"
-    assert f"1 mutants of the same kernels are not in it: {MUTANTS[0].id}" in text
+    assert f"1 mutant of the same kernels is not in it: {MUTANTS[0].id}" in text
     ((outcome, text),) = reasons(tmp_path, msgspec.structs.replace(ASKED, operations=[]))
     assert outcome == "incomplete"
     assert MUTANTS[0].id in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.gating.policy import Leg
 from mlx_assay.conformance.gating.reason import Reason, cases, incomplete
 from mlx_assay.conformance.gating.suite import Suite
@@ -35,11 +36,11 @@ def complete(report: Report, where: str, suite: Suite) -> list[Reason]:
 
 def _counted(report: Report, leg: Leg, suite: Suite) -> Iterator[tuple[str, str]]:
     if len(report.cases) < leg.cases:
-        yield f"expected at least {leg.cases} cases but got {len(report.cases)}", "run the whole tier"
+        yield f"expected at least {counted(leg.cases, 'case')} but got {len(report.cases)}", "run the whole tier"
     for text, least in leg.least.items():
         count = len(meant(report.cases, text, suite, known(report, suite)))
         if count < least:
-            yield f"expected at least {least} cases of {text} but got {count}", "run them too"
+            yield f"expected at least {counted(least, 'case')} of {text} but got {count}", "run them too"
 
 
 def _selected(report: Report, suite: Suite) -> Iterator[tuple[str, str]]:

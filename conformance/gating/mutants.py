@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.gating.policy import Mutants
 from mlx_assay.conformance.gating.reason import Reason, differs, incomplete, named
 from mlx_assay.conformance.mutation import report
@@ -43,9 +44,10 @@ def _held(found: report.Campaign, asked: Mutants) -> Iterator[Reason]:
     elif missing := sorted(set(asked.operations) - judged):
         yield incomplete(WHERE, f"it has no mutants of {', '.join(missing)}", AGAIN)
     elif found.complete and (left := _left_out(found, asked)):
-        yield incomplete(WHERE, f"{len(left)} mutants of the same kernels are not in it: {named(left)}", AGAIN)
+        told = f"{counted(len(left), 'mutant')} of the same kernels {'is' if len(left) == 1 else 'are'} not in it"
+        yield incomplete(WHERE, f"{told}: {named(left)}", AGAIN)
     if len(found.mutants) < asked.least:
-        yield incomplete(WHERE, f"it has {len(found.mutants)} mutants, and {asked.least} are needed", AGAIN)
+        yield incomplete(WHERE, f"it has {counted(len(found.mutants), 'mutant')}, and {asked.least} are needed", AGAIN)
     if found.score is None or found.score < asked.score:
         survivors = [row.id for row in found.mutants if row.outcome == SURVIVED]
         told = "none" if found.score is None else f"{found.score:.4f}"

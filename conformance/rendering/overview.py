@@ -162,7 +162,8 @@ def _alarms(report: Report) -> Iterator[str]:
     if Totals.of(report.totals.declared, report.cases) != report.totals:
         yield "This report does not agree with itself: its totals are not those of its cases."
     if repeated := len(report.cases) - len({record.id for record in report.cases}):
-        yield f"This report does not agree with itself: {repeated:,} cases stand in it more than once."
+        stand = f"{counted(repeated, 'case')} {'stands' if repeated == 1 else 'stand'}"
+        yield f"This report does not agree with itself: {stand} in it more than once."
 
 
 def _notes(report: Report) -> Iterator[str]:
