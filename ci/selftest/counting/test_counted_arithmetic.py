@@ -60,6 +60,29 @@ def test_integers_of_64_bits_are_apart() -> None:
     assert found["long"] == Arithmetic(96, 3)
 
 
+SUM = "const uint p = (w & 0x00ff00ffu) + ((w >> 8) & 0x00ff00ffu);\nout[i] = as_type<float>({});"
+
+
+@pytest.mark.parametrize(
+    ("last", "sums", "integers"),
+    [
+        ("(p & 0xffffu) + (p >> 16)", 1, 0),
+        ("(p >> 16) + (p & 0xffffu)", 1, 0),
+        ("((p & 0xffffu) + (p >> 16)) | 0x4b000000u", 1, 0),
+        # The lowest ten bits are the sum's own: to join others there is a step.
+        ("((p & 0xffffu) + (p >> 16)) | 0x4b000001u", 1, 1),
+        ("(p & 0xffu) + (p >> 16)", 0, 6),
+        ("(p & 0xffffu) + (p >> 15)", 0, 6),
+    ],
+)
+def test_the_sum_of_four_bytes_is_one(last: str, sums: int, integers: int) -> None:
+    source = f"const uint w = as_type<uint>(x[i]);\n{SUM.format(last)}"
+    found = count(source, floats(64)).arithmetic
+    assert found.get("byte_sum") == (ONE if sums else None)
+    assert found.get("integer", Arithmetic()).issued >= integers
+    assert ("integer" in found) == (integers > 0)
+
+
 def test_a_quotient_by_a_constant_is_no_division() -> None:
     assert "division" not in count("out[i] = float(uint(x[i]) / 10);", floats(64)).arithmetic
     assert count("out[i] = float(uint(x[i]) / uint(y[i]));", floats(64), floats(64)).arithmetic["division"] == ONE

@@ -7,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 from counting.launching import count, floats
+from msgspec.structs import replace
 
 from mlx_assay.impl.executors.counting import (
     DEVICES,
@@ -23,8 +24,8 @@ BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
 
 
 def launch(**told: Any) -> Counts:
-    """A launch of a million threads that does nothing but what is told."""
-    sizes = (2**20, 1, 1), (256, 1, 1), 2**20, 4096, 2**15
+    """A launch of 32 threadgroups for each of the H200's cores that does nothing but what is told."""
+    sizes = (256 * 4224, 1, 1), (256, 1, 1), 256 * 4224, 4224, 8 * 4224
     return Counts("made", *sizes, 0, 0, 0, **told)
 
 
@@ -52,6 +53,7 @@ def read(sectors: int, lines: int = 0, footprint: int = 0) -> dict[str, Traffic]
         ({"arithmetic": {"comparison": Arithmetic(2**25, 2**20)}}, "integer", 2**20 / 264),
         ({"arithmetic": {"product": Arithmetic(2**25, 2**20)}}, "product", 2**20 / 264),
         ({"arithmetic": {"long": Arithmetic(2**25, 2**20)}}, "integer", 2**21 / 264),
+        ({"arithmetic": {"byte_sum": Arithmetic(2**25, 2**20)}}, "integer", 2**20 / 264),
         ({"arithmetic": {"conversion": Arithmetic(2**25, 2**20)}}, "conversion", 2**20 / 264),
         ({"arithmetic": {"transcendental": Arithmetic(2**25, 2**20)}}, "transcendental", 2**20 / 66),
     ],
@@ -104,3 +106,21 @@ def test_kernels_of_which_one_does_more() -> None:
     banked = padded.replace("33", "32")
     found = compare([count(banked, x, **size)], [count(padded, x, **size)])
     assert (found.less, found.by) == ("second", "requests")
+
+
+@pytest.mark.parametrize(
+    ("threadgroups", "working"), [(1, 1), (132, 132), (133, 66.5), (160, 80), (224, 112), (264, 132)]
+)
+def test_a_launch_ends_with_the_core_that_has_most_threadgroups(threadgroups: int, working: float) -> None:
+    sizes = (256 * threadgroups, 1, 1), (256, 1, 1), 256 * threadgroups, threadgroups, 8 * threadgroups
+    made = Counts("made", *sizes, 0, 0, 0, arithmetic={"float": Arithmetic(2**25, 2**20)})
+    assert bound(made).cycles["float"] == pytest.approx(2**20 / (4 * working))
+
+
+def test_a_sum_of_bytes_is_one_instruction_where_a_device_has_one() -> None:
+    made = launch(arithmetic={"byte_sum": Arithmetic(2**25, 2**20)})
+    for device in DEVICES.values():
+        each = bound(replace(made, threadgroups=device.cores), device).cycles
+        assert each["integer"] == pytest.approx(device.byte_sum * 2**20 / (device.integer * device.cores))
+        assert each["issue"] == pytest.approx(device.byte_sum * 2**20 / (device.issued * device.cores))
+    assert {name: device.byte_sum for name, device in DEVICES.items()} == {"h200": 1, "m1-max": 7}

@@ -1,10 +1,12 @@
 """The order that counts give to forms of one work is the order of their times on a GPU, where those differ by more
 
-than the noise. A form of which the model says too little is named in the record, with the reason.
+than the noise, and is given where they differ by half. A form of which the model says too little is named in the
+record, with the reason.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -15,6 +17,8 @@ from mlx_assay.impl.executors.counting import H200, bound, compare
 from mlx_assay.impl.executors.counting.comparison import total_units
 
 WORKS = [work for record in forms.records() for work in record.works]
+WIDE = 1.5
+"""How many times as long one form must take as another for the counts to have to tell them apart."""
 
 
 @pytest.fixture(scope="module", params=WORKS, ids=[work.name for work in WORKS])
@@ -26,10 +30,12 @@ def work(request: pytest.FixtureRequest) -> Work:
 @pytest.fixture(scope="module")
 def told(work: Work) -> dict[str, dict[str, str]]:
     """Of each pair of forms, by names: which does less."""
+    device = replace(H200, byte_sum=work.byte_sum)
     counts = {form.name: forms.counts(form) for form in work.forms}
     for name, each in counts.items():
-        print(f"{name}: {total_units(tuple(bound(c) for c in each)):,.0f} units, {[bound(c).limit for c in each]}")
-    return {a: {b: compare(counts[a], counts[b], H200).less for b in counts} for a in counts}
+        bounds = tuple(bound(c, device) for c in each)
+        print(f"{name}: {total_units(bounds):,.0f} units, {[one.limit for one in bounds]}")
+    return {a: {b: compare(counts[a], counts[b], device).less for b in counts} for a in counts}
 
 
 def apart(work: Work, a: Form, b: Form) -> bool:
@@ -47,6 +53,22 @@ def test_order(work: Work, told: dict[str, dict[str, str]]) -> None:
             wrong.append(f"{slower.name}, {slower.microseconds} us, is said to do less than {faster.name}")
     assert len(pairs) >= 3
     assert wrong == []
+
+
+def wide(work: Work) -> list[tuple[Form, Form]]:
+    """The pairs, faster first, of which one takes so much longer that the counts must say so."""
+    ordered = sorted(work.forms, key=lambda form: form.microseconds)
+    return [(a, b) for a, b in combinations(ordered, 2) if b.microseconds >= WIDE * a.microseconds]
+
+
+@pytest.mark.parametrize("work", [work for work in WORKS if wide(work)], ids=lambda work: work.name, indirect=True)
+def test_a_wide_gap_is_told(work: Work, told: dict[str, dict[str, str]]) -> None:
+    untold = [(a.name, b.name) for a, b in wide(work) if told[a.name][b.name] != "first" and not b.apart]
+    assert untold == []
+
+
+def test_most_works_have_wide_gaps() -> None:
+    assert sum(map(bool, map(wide, WORKS))) >= len(WORKS) - 1
 
 
 def test_what_is_named_is_so(work: Work, told: dict[str, dict[str, str]]) -> None:

@@ -1,15 +1,16 @@
 """The class of an LLVM instruction, and how many instructions of a GPU it stands for: an estimate."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 CLASSES = (
     *("float", "half", "fma", "comparison", "integer", "product", "long", "address", "conversion"),
-    *("transcendental", "division", "select", "branch"),
+    *("transcendental", "division", "select", "branch", "byte_sum"),
 )
 """float, half: sums, products and signs of f32 (and bfloat), of f16; fma: fused, of either; comparison: of floats, and
 their minima and maxima. integer: of 32 bits or fewer; product: of two such; long: of 64 bits. address: an index added
 to a pointer. division: of floats, and of integers by what is no constant. transcendental: square roots too.
+byte_sum: of the four bytes of a word, whose seven steps are one instruction on an NVIDIA GPU.
 """
 
 _LOGIC = {"and", "or", "xor"}
@@ -37,6 +38,8 @@ _OWN = {
     "assay_fma_half": "fma",
     "assay_fmuladd_half": "fma",
 }
+_EVEN, _LOWER, _SUMS = 0x00FF00FF, (511, 0xFFFF), 1023
+"""Masks of bytes 0 and 2, of the lower of two sums of two bytes, and of what a sum of four may have."""
 _NOT_TRANSCENDENTAL = {"fmodf": "division", "ldexpf": "integer", "nextafterf": "integer", "fabsf": "float"}
 
 Counted = tuple[str, int]
@@ -171,3 +174,67 @@ def merged(lines: Sequence[str]) -> set[int]:
                 continue
             break
     return taken
+
+
+def byte_sums(lines: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The numbers of the lines that end a sum of a word's four bytes, and of the others that belong to one.
+
+    It reads `p = (w & 0x00ff00ff) + (w >> 8 & 0x00ff00ff)` and `(p & 0xffff) + (p >> 16)`. Bits above every sum may be
+    joined to it: the executor cuda makes one instruction of all that, and of no other form (cuda/sums.py).
+    """
+    made = {found[0]: found for number, line in enumerate(lines) if (found := _step(number, line)) is not None}
+    ends: set[int] = set()
+    parts: set[int] = set()
+    for _, number, operation, operands in made.values():
+        if operation == "add" and (inner := _summed(operands, made)):
+            ends.add(number)
+            parts |= inner
+    joined = {
+        number
+        for _, number, operation, (one, other) in made.values()
+        if operation == "or" and other.isdigit() and not int(other) & _SUMS and one in made and made[one][1] in ends
+    }
+    return ends, parts | joined
+
+
+_Step = tuple[str, int, str, tuple[str, str]]
+
+
+def _step(number: int, line: str) -> _Step | None:
+    """A step of 32 bits: the name that it makes, where it stands, what it does, with what."""
+    code = line.split(", !")[0]
+    found = _RESULT.match(code)
+    if found is None or found[1] not in ("add", "and", "lshr", "or"):
+        return None
+    kind, _, rest = _FLAGS.sub("", found[2]).partition(" ")
+    one, comma, other = rest.partition(", ")
+    name = code.partition("=")[0].strip()
+    return (name, number, found[1], (one.strip(), other.strip())) if kind == "i32" and comma else None
+
+
+def _summed(operands: tuple[str, str], made: Mapping[str, _Step]) -> set[int]:
+    """The six steps before the last addition of a sum of four bytes; none where it is none."""
+    low, high = _either(operands, made, lambda step: step[2] == "and" and step[3][1] in map(str, _LOWER))
+    if low is None or high is None or high[2:] != ("lshr", (low[3][0], "16")):
+        return set()
+    pairs = made.get(low[3][0])
+    if pairs is None or pairs[2] != "add":
+        return set()
+    even, odd = _either(pairs[3], made, lambda step: step[2:] == ("and", (step[3][0], str(_EVEN))))
+    if even is None or odd is None or odd[2] != "and" or odd[3][1] != str(_EVEN):
+        return set()
+    for one, other in ((even, odd), (odd, even)):
+        shifted = made.get(other[3][0])
+        if shifted is not None and shifted[2:] == ("lshr", (one[3][0], "8")):
+            return {low[1], high[1], pairs[1], even[1], odd[1], shifted[1]}
+    return set()
+
+
+def _either(
+    names: tuple[str, str], made: Mapping[str, _Step], first: Callable[[_Step], bool]
+) -> tuple[_Step | None, _Step | None]:
+    """The steps of two names, that for which `first` holds in front."""
+    one, other = (made.get(name) for name in names)
+    if one is None or other is None:
+        return None, None
+    return (one, other) if first(one) else (other, one) if first(other) else (None, None)

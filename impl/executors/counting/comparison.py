@@ -61,10 +61,10 @@ def total_units(bounds: Sequence[Bound]) -> float:
 def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
     """The resources that a launch asks for, in cycles of the device.
 
-    Only as many cores work as there are threadgroups. Device memory moves what is touched at all, once; the last cache
-    gives the sectors of every request.
+    Cores work as long as the one that has most threadgroups. Device memory moves what is touched at all, once; the last
+    cache gives the sectors of every request.
     """
-    cores = min(device.cores, max(counts.threadgroups, 1))
+    cores = _working(max(counts.threadgroups, 1), device.cores)
     traffic, atomics = counts.traffic, counts.atomics.values()
     sectors = traffic.sectors + sum(a.sectors for a in atomics)
     shared = [side["threadgroup"] for side in (counts.reads, counts.writes) if "threadgroup" in side]
@@ -72,15 +72,20 @@ def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
     steps = {kind: o.requests * _steps(kind) for kind, o in counts.simd.items() if _steps(kind)}
     moving = sum(o.requests for kind, o in counts.simd.items() if kind not in steps and kind != _MATRIX)
     matrices = counts.simd[_MATRIX].requests * _PRODUCTS if _MATRIX in counts.simd else 0
+    issued = _issued(counts, device)
+
+    def of(*kinds: str) -> int:
+        return sum(issued.get(kind, 0) for kind in kinds)
+
     each = {
         "requests": turns / device.memory_requests + (sum(steps.values()) + moving) / device.shuffles,
-        "issue": (counts.issued + sum(steps.values()) + _weighed(counts)) / device.issued,
-        "float": (_issued(counts, "float", "fma", "division") + matrices) / device.float_,
-        "half": _issued(counts, "half") / device.half,
-        "integer": _issued(counts, "integer", "long", "address", "select", "comparison") / device.integer,
-        "product": _issued(counts, "product") / device.product,
-        "conversion": _issued(counts, "conversion") / device.conversion,
-        "transcendental": _issued(counts, "transcendental") / device.transcendental,
+        "issue": (sum(issued.values()) + counts.issued - _alone(counts) + sum(steps.values())) / device.issued,
+        "float": (of("float", "fma", "division") + matrices) / device.float_,
+        "half": of("half") / device.half,
+        "integer": of("integer", "long", "address", "select", "comparison", "byte_sum") / device.integer,
+        "product": of("product") / device.product,
+        "conversion": of("conversion") / device.conversion,
+        "transcendental": of("transcendental") / device.transcendental,
     }
     cycles = {
         "launch": device.launch,
@@ -92,6 +97,11 @@ def bound(counts: Counts, device: DeviceClass = H200) -> Bound:
     return Bound(counts.kernel, cycles, limit)
 
 
+def _working(threadgroups: int, cores: int) -> float:
+    """How many cores, all of them busy, would end when the one does that has the most threadgroups."""
+    return threadgroups / -(-threadgroups // cores)
+
+
 def _steps(kind: str) -> int:
     """Of an operation that joins what lanes have; 0 for others."""
     if kind in _JOINING:
@@ -99,14 +109,15 @@ def _steps(kind: str) -> int:
     return _QUAD_STEPS if kind.removeprefix("quad_") in _JOINING else 0
 
 
-def _issued(counts: Counts, *kinds: str) -> int:
-    """Instructions of some classes, each by its weight."""
-    return sum(_WEIGHTS.get(kind, 1) * a.issued for kind, a in counts.arithmetic.items() if kind in kinds)
+def _issued(counts: Counts, device: DeviceClass) -> dict[str, int]:
+    """Instructions by class, as many as one of it takes on the device."""
+    weights = {**_WEIGHTS, "byte_sum": device.byte_sum}
+    return {kind: weights.get(kind, 1) * a.issued for kind, a in counts.arithmetic.items()}
 
 
-def _weighed(counts: Counts) -> int:
-    """Instructions beyond those that are counted."""
-    return sum((_WEIGHTS[kind] - 1) * a.issued for kind, a in counts.arithmetic.items() if kind in _WEIGHTS)
+def _alone(counts: Counts) -> int:
+    """Instructions of arithmetic as they are counted."""
+    return sum(a.issued for a in counts.arithmetic.values())
 
 
 def compare(first: Sequence[Counts], second: Sequence[Counts], device: DeviceClass = H200) -> Comparison:

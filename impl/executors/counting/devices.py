@@ -23,6 +23,7 @@ class DeviceClass:
     product: float  # of integers
     conversion: float
     transcendental: float
+    byte_sum: int  # instructions that the sum of a word's four bytes takes
     launch: float  # cycles that one launch takes beside its work
     source: str
 
@@ -42,6 +43,8 @@ H200 = DeviceClass(
     product=2,
     conversion=2,
     transcendental=0.5,
+    # dp4a, as the executor cuda writes it.
+    byte_sum=1,
     # 2 microseconds: what short kernels in a CUDA graph took there beyond their bound.
     launch=4000,
     source="CUDA C++ Programming Guide 13, arithmetic instructions, compute capability 9.0; NVIDIA H100 architecture "
@@ -64,6 +67,7 @@ M1_MAX = DeviceClass(
     product=1,
     conversion=1,
     transcendental=1,
+    byte_sum=7,
     # Nobody has published one: the number of launches decides nothing.
     launch=0,
     source="philipturner/metal-benchmarks, Apple 7; Apple's memory bandwidth; nothing here has been measured",

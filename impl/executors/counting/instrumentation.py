@@ -15,7 +15,7 @@ from mlx_assay.impl.executors.checker.instrumentation import program_objects
 from mlx_assay.impl.executors.checker.places import Places
 from mlx_assay.impl.executors.checker.pointers import OWN, Pointers
 from mlx_assay.impl.executors.convergence import with_keys
-from mlx_assay.impl.executors.counting.arithmetic import classify, merged
+from mlx_assay.impl.executors.counting.arithmetic import byte_sums, classify, merged
 from mlx_assay.impl.executors.counting.kinds import ATOMICS, READS_ALONE, WRITES_ALONE
 from mlx_assay.impl.executors.counting.registers import registers
 
@@ -75,11 +75,14 @@ class _Thread:
     sites: list[AccessSite] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     together: set[int] = field(default_factory=set)
+    bytes: set[int] = field(default_factory=set)
 
     def lines(self, body: list[Instruction]) -> Iterator[str]:
         """The function's lines with their counts."""
         begun = True
-        self.together = merged([i.line for i in body])
+        lines = [i.line for i in body]
+        self.bytes, parts = byte_sums(lines)
+        self.together = (merged(lines) | parts) - self.bytes
         self.blocks.append(Block({}, [], []))
         first = next((n for n, i in enumerate(body) if i.line.strip()), 0)
         for number, i in enumerate(body):
@@ -110,6 +113,8 @@ class _Thread:
         elif (atomic := _ATOMIC.search(i.line)) is not None:
             yield from self._atomic(i, atomic)
             return
+        elif number in self.bytes:
+            block.arithmetic["byte_sum"] = block.arithmetic.get("byte_sum", 0) + 1
         elif number not in self.together and (counted := classify(i.line)) is not None:
             block.arithmetic[counted[0]] = block.arithmetic.get(counted[0], 0) + counted[1]
         yield i.line
