@@ -23,7 +23,7 @@ SPREAD = 1 << 20
 AIM, SMALL_AIM = 1 << 26, 1 << 21
 """Elements of an array, where there is room, so that it has many regions, and of one with small windows."""
 ENOUGH = 64
-"""Regions that are enough where windows are small."""
+"""Windows of elements that are enough where windows are small: half as many regions, and the room around them."""
 PART = 1 << 23
 """Elements that are drawn at a time."""
 LARGEST, SHARE = 1 << 30, 64
