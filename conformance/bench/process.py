@@ -16,6 +16,8 @@ from mlx_assay.conformance.process.child import Child, Death
 from mlx_assay.conformance.process.seal import preload, seal
 
 START = "from mlx_assay.conformance.bench.serve import main; main({orders}, {replies}, {arena}, {lifeline}, {parent})"
+MAKING = 600.0
+"""Seconds that the contenders may take to be made: nvcc takes a minute and more for one of XGrammar's."""
 _now = time.perf_counter_ns
 R = TypeVar("R")
 
@@ -82,8 +84,8 @@ class Measuring:
         self.child.end()
 
     def prepare(self, order: message.Prepare) -> dict[str, str]:
-        """Makes the contenders; why those that are missing are."""
-        return self.ask(order, message.Seated).missing
+        """Makes the contenders; why those that are missing are. Some are compiled when they are first asked."""
+        return self.ask(order, message.Seated, max(self._limit, MAKING)).missing
 
     def load(self, order: message.Load) -> None:
         """Hands content over."""
@@ -109,9 +111,9 @@ class Measuring:
         """What the sentry knows."""
         return self.ask(message.Inspect(), message.Findings).alarms
 
-    def ask(self, order: message.Order, kind: type[R]) -> R:
+    def ask(self, order: message.Order, kind: type[R], limit: float | None = None) -> R:
         """Sends an order and takes the reply that belongs to it. Failure: it is another, or the process has ended."""
-        deadline = time.monotonic() + self._limit
+        deadline = time.monotonic() + (self._limit if limit is None else limit)
         try:
             self.child.send(order, deadline)
             return self._reply(kind, deadline)

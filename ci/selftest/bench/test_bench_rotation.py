@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
+from mlx_assay.conformance.bench import message
 from mlx_assay.conformance.bench.catalogue import selected
 from mlx_assay.conformance.bench.measurement import Plan
 from mlx_assay.conformance.bench.process import Measuring
@@ -40,3 +42,20 @@ def test_beyond_the_cache_in_it_and_next_to_nothing(query: str, monkeypatch: pyt
     assert near.bytes_read == read
     assert beyond.limit == pytest.approx(asked.moved.total)
     assert tiny.limit is None
+
+
+def test_contenders_may_take_longer_to_be_made_than_a_queue() -> None:
+    class Slow:
+        """Takes an order, and remembers until when its reply is waited for."""
+
+        def send(self, order: message.Order, deadline: float) -> None:
+            self.until = deadline
+
+        def receive(self, deadline: float) -> message.Reply:
+            return message.Seated({"a peer": "no compiler"})
+
+    measuring, child = Measuring.__new__(Measuring), Slow()
+    measuring._limit, measuring.child = 1.0, child  # type: ignore[assignment]
+    began = monotonic()
+    assert measuring.prepare(message.Prepare("operation", "float32", {}, [])) == {"a peer": "no compiler"}
+    assert child.until - began >= 599.0
