@@ -174,6 +174,14 @@ def test_more_elements_than_an_index_holds() -> None:
         impl.apply_token_bitmask(too_many, np.ones(1, np.int32))
 
 
+def test_as_many_elements_as_an_index_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = np.full(2, -1, np.int32)
+    monkeypatch.setattr(bitmask_module, "LARGEST_SIZE", 60)
+    assert impl.apply_token_bitmask(mx.ones((2, 30)), bits).tolist() == [[1.0] * 30] * 2
+    with pytest.raises(ValueError, match="with 61 elements"):
+        impl.apply_token_bitmask(mx.ones((1, 61)), bits)
+
+
 def test_logits_without_a_vocabulary() -> None:
     for call in (impl.normalized_argmax, lambda x: impl.argmax_given(x, x)):
         with pytest.raises(ValueError, match="0-d"):
