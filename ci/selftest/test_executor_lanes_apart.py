@@ -54,3 +54,21 @@ def test_nobody_votes_beside_the_32_lanes() -> None:
             output_dtypes=[mx.uint32],
         )
     assert out.tolist() == [1, 0] * 32
+
+
+def test_who_waits_elsewhere_waits_on() -> None:
+    calls = ("simd_broadcast_first(v)", "quad_broadcast_first(v)")
+    lines = ["uint i = thread_position_in_grid.x, v = a[i];"]
+    for number, call in enumerate(calls):
+        lines += [f"if (i >= 8) out[i + {32 * number}] = {call};", f"else out[i + {32 * number}] = simd_sum(v);"]
+    kernel = metal_kernel("elsewhere", ["a"], ["out"], "\n".join(lines))
+    with use("host"):
+        (out,) = kernel(
+            inputs=[mx.arange(32, dtype=mx.uint32)],
+            grid=(32, 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(64,)],
+            output_dtypes=[mx.uint32],
+        )
+    summed = [sum(range(8))] * 8
+    assert out.tolist() == [*summed, *[8] * 24, *summed, *(i // 4 * 4 for i in range(8, 32))]

@@ -105,11 +105,19 @@ TEXTS = (
         _LANES,
         (
             "struct Shuffle {",
+            "METAL_FUNC constexpr uint window(uint modulo, uint most) {",
+            "METAL_FUNC constexpr uint filled(uint delta, uint modulo, uint most) "
+            "{ return delta | window(modulo, most) << 16; }",
             "struct ShuffleAndFill {",
             "METAL_FUNC void join(T& v, bool& some, T other, bool other_some) {",
+            "METAL_FUNC uint distance(uint order, uint step, uint width) "
+            "{ return order == kDescending ? width >> (step + 1u) : 1u << step; }",
             "struct Reduce {",
+            "METAL_FUNC void join_down(T& v, bool& some, const T* each, const bool* active, uint last) {",
             "struct Scan {",
             "struct Vote {",
+            "struct First {",
+            "struct QuadFirst {",
         ),
     ),
     Judging(
