@@ -17,6 +17,7 @@ class Trellis:
     """Sound as it stands."""
 
     splits = 128
+    late = False
 
     def states(self, words, k, L, T):
         """[rows, cols]: each position's symbol, above it those of the positions before it."""
@@ -80,6 +81,8 @@ class Trellis:
         return [(np.arange(len(range(first, count, each))), np.arange(first, count, each)) for first in range(each)]
 
     def partials(self, x, words, scales, k, L, T):
+        if self.late:
+            x, scales = fused.multiplied(x, scales, self.flushes()), np.ones_like(scales)
         table, total = self.codes(L), np.zeros((128, words.shape[1] * 32 // k), np.float32)
         for splits, rows in self.rows_of(len(words)):
             weight = self.weight(table[self.states(words[rows], k, L, T)], scales[rows, None])
@@ -116,7 +119,12 @@ class Trellis:
         return self.row(*call[:-1], ((2, None), (3, None), (3, 2), (4, None)))
 
     def factored_row(self, *call):
-        return self.row(*call, ((2, None), (3, 2), (4, None)))
+        """Scales go to x: codes times scales would overflow where the sum does not."""
+        self.late = True
+        try:
+            return self.row(*call, ((2, None), (3, 2), (4, None)))
+        finally:
+            self.late = False
 
     def trellis_decode(self, codes, scales, k, L, T, axis, rows, cols, interleave, variant, form):
         self.refuse(codes, scales, k, L, T, axis, rows, cols, interleave)
