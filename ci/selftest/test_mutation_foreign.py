@@ -10,7 +10,9 @@ import pytest
 
 from mlx_assay.conformance.cli import main
 from mlx_assay.conformance.mutation.foreign.faults import faults
+from mlx_assay.conformance.mutation.foreign.noticing import OBSERVED, observed
 from mlx_assay.conformance.mutation.foreign.plant import Launched, Order, Planter
+from mlx_assay.fixtures.case import Case
 from mlx_assay.impl.executors.signature import Definition
 
 TESTS = """
@@ -112,6 +114,32 @@ def test_cases_notice_faults_in_the_kernels_of_a_module(tmp_path: Path, monkeypa
     assert "their_kernels" not in sys.modules
 
 
+def test_kernels_of_every_operation_are_seen_and_operations_without_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two_kernels.py").write_text(
+        "from mlx_assay.impl import trellis_code_values, trellis_fold\n\n"
+        "def factored_row(*arguments):\n    raise ValueError('not written yet')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    page = tmp_path / "mutants.html"
+    chosen = ("--implementation", "two_kernels", "--operator", "axis-mistaken", "--html", str(page))
+    code, read = mutate(*chosen, folder=tmp_path)
+    rows: list[dict[str, str]] = read["mutants"]  # type: ignore[assignment]
+    assert (code, [row["operation"] for row in rows]) == (0, ["trellis_code_values", "trellis_fold"])
+    assert read["unlaunched"] == ["factored_row"]
+    assert capsys.readouterr().out.count("no kernel was seen of factored_row: ") == 2
+    assert "No kernel was seen of factored_row: " in page.read_text()
+
+
+def test_launches_are_looked_at_in_all_dtypes_and_from_all_over_their_cases() -> None:
+    many = [Case.make("mask", "float16", "shape", {"seed": seed}) for seed in range(4 * OBSERVED)]
+    few = [Case.make("mask", "int32", "shape", {"seed": seed}) for seed in range(2)]
+    other = [Case.make("argmax", "float16", "shape", {"seed": 0})]
+    found = observed([*many, *few, *other])
+    assert found == {"mask": [*many[::4], *few], "argmax": other}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -119,6 +147,7 @@ def test_cases_notice_faults_in_the_kernels_of_a_module(tmp_path: Path, monkeypa
         (["--implementation", "nowhere_at_all"], 3, "No module named 'nowhere_at_all'"),
         (["--tests", "no-such-command"], 3, "Expected a command that runs tests but 'no-such-command' does not"),
         (["--tests", "pytest", "--operator", "launcher-order"], 2, "Expected an operator on Metal text"),
+        (["--tests", "pytest", "--implementation", "json"], 2, "Expected --implementation or --tests but got both"),
         (["--tests", "pytest", "--judge"], 2, "Expected --judge or --implementation"),
         (["--tests", "pytest", "--changed-since", "HEAD"], 2, "Expected --changed-since without"),
     ],

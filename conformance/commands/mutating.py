@@ -124,6 +124,8 @@ def _mutate(arguments: argparse.Namespace) -> int:
         )
     if arguments.judge and (arguments.implementation is not None or arguments.tests is not None):
         raise Refusal("Expected --judge or --implementation and --tests but got both: run them one after the other")
+    if arguments.implementation is not None and arguments.tests is not None:
+        raise Refusal("Expected --implementation or --tests but got both: run them one after the other")
     if refused := [name for name in ("thorough", "listed") if apart and getattr(arguments, name)]:
         raise Refusal(f"Expected --{refused[0]} with the built-in kernels alone: leave it out")
     if refused := [

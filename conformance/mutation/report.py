@@ -45,6 +45,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     """A whole campaign; `score` is killed of those that are not equivalent, null where there are none.
 
     `ground` is a digest of what ruled, `tests` are those of the self-tests of each text: see resumption.py.
+    `unlaunched` are operations of somebody's module of which no kernel was seen, so that no fault was planted there.
     """
 
     schema: str = SCHEMA
@@ -60,6 +61,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     diffs: dict[str, str] = {}
     ground: str = ""
     tests: dict[str, dict[str, str]] = {}
+    unlaunched: list[str] = []
 
 
 def campaign(
@@ -71,6 +73,7 @@ def campaign(
     workers: int,
     ground: str = "",
     tests: Mapping[str, Mapping[str, str]] | None = None,
+    unlaunched: Sequence[str] = (),
 ) -> Campaign:
     """The report of rulings on mutants."""
     known = {mutant.id: mutant for mutant in mutants}
@@ -92,6 +95,7 @@ def campaign(
         diffs={ruling.id: known[ruling.id].diff for ruling in rulings if ruling.outcome == SURVIVED},
         ground=ground,
         tests={name: dict(digests) for name, digests in (tests or {}).items()},
+        unlaunched=list(unlaunched),
     )
 
 

@@ -80,5 +80,7 @@ def _closing(report: Campaign) -> Iterator[str]:
     if not report.complete:
         missing = report.selected - len(report.mutants)
         yield f"incomplete: {counted(missing, 'mutant')} {'was' if missing == 1 else 'were'} not judged"
+    if report.unlaunched:
+        yield f"no kernel was seen of {', '.join(report.unlaunched)}: the score says nothing of them"
     told = "none: nothing that can be killed" if report.score is None else f"{report.score:.4f}"
     yield f"score {told}, in {report.seconds:.0f} s"

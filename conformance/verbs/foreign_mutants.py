@@ -47,7 +47,10 @@ def foreign_mutants(
         folder = Path(scratch)
         try:
             noticing = _noticing(implementation, tests, folder, limit)
-            found = _chosen(_observed(noticing, folder), kernels, operators, say)
+            faults_found, unlaunched = _observed(noticing, folder)
+            if unlaunched:
+                say(f"no kernel was seen of {', '.join(unlaunched)}: no fault is planted there")
+            found = _chosen(faults_found, kernels, operators, say)
             mutants = [fault.mutant for fault in found]
             if sample is not None:
                 mutants = sampled(mutants, sample, seed)
@@ -58,7 +61,7 @@ def foreign_mutants(
         except (NoticingError, ImplementationError) as error:
             raise Refusal(str(error), EXIT_INCOMPLETE) from None
     complete = len(rulings) == len(mutants)
-    made = report.campaign(mutants, rulings, complete=complete, seconds=spent(began), workers=1)
+    made = report.campaign(mutants, rulings, complete=complete, seconds=spent(began), workers=1, unlaunched=unlaunched)
     return told(made, {}, target, for_page, say)
 
 
@@ -70,17 +73,18 @@ def _noticing(implementation: str | None, tests: str | None, folder: Path, limit
     return Cases(implementation, folder, limit)
 
 
-def _observed(noticing: Noticing, folder: Path) -> list[Fault]:
+def _observed(noticing: Noticing, folder: Path) -> tuple[list[Fault], list[str]]:
+    """All faults, and the operations that launched no kernel."""
     texts = folder / "texts"
     texts.mkdir()
-    noticing.observe(Order(record=str(texts)))
+    unlaunched = noticing.observe(Order(record=str(texts)))
     found = faults(launched(texts))
     if not found:
         raise NoticingError(
             "Expected kernels that are launched through metal_kernel on this machine but there were none: on one "
             "without Metal, tests need the fixture host_metal"
         )
-    return found
+    return found, unlaunched
 
 
 def _chosen(found: Sequence[Fault], kernels: Sequence[str], operators: Sequence[str], say: Say) -> list[Fault]:

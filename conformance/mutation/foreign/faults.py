@@ -33,9 +33,9 @@ class Fault:
 
 
 def launched(folder: Path) -> list[Launched]:
-    """What was written down, in the order of names and digests."""
-    found = [msgspec.json.decode(path.read_bytes(), type=Launched) for path in folder.glob("*.json")]
-    return sorted(found, key=lambda one: (one.name, one.digest))
+    """What was written down there and in its folders, each once, in the order of names and digests."""
+    found = {path.stem: msgspec.json.decode(path.read_bytes(), type=Launched) for path in folder.rglob("*.json")}
+    return sorted(found.values(), key=lambda one: (one.name, one.digest))
 
 
 def faults(kernels: Sequence[Launched]) -> list[Fault]:

@@ -25,8 +25,8 @@ from mlx_assay.conformance.verdict import INCOMPLETE
 from mlx_assay.fixtures.case import Case
 
 SUBJECT = subject.__name__
-OBSERVED = 40
-"""Cases of which the launches are looked at."""
+OBSERVED = 16
+"""Cases of each operation and dtype of which the launches are looked at."""
 SHOWN = 4096
 """Bytes of what failing tests printed last that are shown."""
 SHELL = 128
@@ -41,8 +41,8 @@ class NoticingError(RuntimeError):
 class Noticing(Protocol):
     """Runs an implementation under an order."""
 
-    def observe(self, order: Order) -> None:
-        """Runs it without a fault. NoticingError: that fails."""
+    def observe(self, order: Order) -> list[str]:
+        """Runs it without a fault; returns the operations that launched no kernel. NoticingError: that fails."""
 
     def noticed(self, order: Order) -> str:
         """Who notices the fault, as `killed_by` has it; empty for nobody."""
@@ -57,12 +57,13 @@ class Tests:
         self._folder, self._limit = folder, limit
         self._answer = folder / "answer.json"
 
-    def observe(self, order: Order) -> None:
-        """Their tests have to pass."""
+    def observe(self, order: Order) -> list[str]:
+        """Their tests have to pass; which operations they call is not known."""
         said = self._folder / "said.txt"
         if by := self.noticed(order, said):
             told = "" if self._answer.exists() else _last(said)
             raise NoticingError(f"Expected tests that pass without a fault but got {by}: mend them first{told}")
+        return []
 
     def noticed(self, order: Order, said: Path = NOWHERE) -> str:
         """The first test that fails, or how the command ended; what it prints goes into `said`."""
@@ -126,6 +127,18 @@ def _ended(command: Sequence[str], environment: dict[str, str], limit: float, sa
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def observed(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Of each operation, those of which the launches are looked at: so many of each dtype, from all over its cases."""
+    groups: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.operation, case.dtype), []).append(case)
+    found: dict[str, list[Case]] = {}
+    for (operation, _), group in groups.items():
+        count = min(OBSERVED, len(group))
+        found.setdefault(operation, []).extend(group[turn * len(group) // count] for turn in range(count))
+    return found
+
+
 class Cases:
     """The quick tier's cases of the operations that their module has."""
 
@@ -138,13 +151,20 @@ class Cases:
         with self._planted(Order()) as implementation:
             self._cases = quick(tuple(implementation.operations))
 
-    def observe(self, order: Order) -> None:
+    def observe(self, order: Order) -> list[str]:
         """Cases that it does not conform to without a fault notice none."""
-        with self._planted(order) as implementation:
-            for case in self._cases[:OBSERVED]:
-                self._sound[case.id] = self._memo.judge(case, implementation).conforms
+        without = []
+        for operation, cases in sorted(observed(self._cases).items()):
+            texts = Path(order.record) / operation
+            texts.mkdir()
+            with self._planted(msgspec.structs.replace(order, record=str(texts))) as implementation:
+                for case in cases:
+                    self._sound[case.id] = self._memo.judge(case, implementation).conforms
+            if not any(texts.iterdir()):
+                without.append(operation)
         if not any(self._sound.values()):
             raise NoticingError("Expected an implementation that conforms to some case without a fault: mend it first")
+        return without
 
     def noticed(self, order: Order) -> str:
         """The first case that it fails with the fault and not without; those that killed most come first."""
