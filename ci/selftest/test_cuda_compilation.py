@@ -35,7 +35,7 @@ def program(source: str, dtype: str = "float", **switches: str) -> compilation.P
     """A kernel `y` of `x`, both of one Metal dtype, compiled for a threadgroup of at most 256."""
     definition = Definition("probe", ("x",), ("y",), source)
     text = generate(definition, (InputKind(dtype, False, False),), (dtype,))
-    held = fidelity.current().switched(f32_denormals="kept", **switches)
+    held = fidelity.current().switched(**{"f32_denormals": "kept", **switches})
     return compilation.build(text.name, translate(text, compilation.entry), "sm_90", 256, held)
 
 
@@ -134,6 +134,28 @@ def test_volatile_and_atomic_access_stays_as_it_is() -> None:
     ptx = program("volatile device float* p = y; p[0] = x[0]; p[1] = p[0];").ptx.decode()
     assert "st.volatile" in ptx
     assert "ld.volatile" in ptx
+
+
+HALVES = """
+    uint i = thread_position_in_grid.x;
+    const half a = x[i], b = x[i + 1];
+    half c = fma(a, b, a + b) - a * b;
+    if (a < b) c = -c;
+    if (a == b) c += half(1);
+    c = fmin(max(abs(c), b), fmax(a, min(c, b)));
+    half2 v = half2(a, b) * half2(c) + half2(b);
+    c += dot(v, v) + sqrt(a) + exp2(b) + half(float(a) * float(b)) + half(any(v > half2(a)));
+    y[i] = isnan(c) ? a : c;
+"""
+
+
+@pytest.mark.parametrize("denormals", ["flushed", "kept"])
+def test_denormals_of_halves_are_kept_whatever_becomes_of_those_of_floats(denormals: str) -> None:
+    made = program(HALVES, "half", f32_denormals=denormals).ptx.decode()
+    of_halves = re.findall(r"^(?:@%p\d+ )?((?!cvt)[\w.]+\.f16(?:x2)?) ", made, re.M)
+    assert {word.partition(".")[0] for word in of_halves} >= {"add", "mul", "fma", "setp", "neg", "abs"}
+    assert not [word for word in of_halves if ".ftz" in word]
+    assert ("sqrt.rn.ftz.f32" in made) == (denormals == "flushed")
 
 
 def test_magnitudes_of_shorts_are_not_left_to_ptxas() -> None:
