@@ -160,7 +160,8 @@ def _page(result: Result, copy: Copied | None) -> Iterator[str]:
             yield f"{prose(f'{form.name}: {why}')}\n\n"
     for line in lines(result, copy):
         if line not in shown:
-            yield f"{prose(line.strip())}\n\n"
+            first, *more = line.strip().split("\n")
+            yield "".join([f"{prose(first)}\n", *(f"- {prose(each)}\n" for each in more), "\n"])
     for rotation in tables:
         yield f"{prose(f'{rotation.name}, {size(rotation.bytes_read)} a queue')}\n\n"
         yield "| who | a call | quartiles | times the bytes' time | times as fast as stock | notes |\n"
