@@ -91,3 +91,12 @@ def test_counters_of_a_gpu_agree(profile: Profile) -> None:
     # An estimate: the compiler is another, and it moves and converts between registers.
     assert 0.6 <= found.issued / profile.instructions <= 1.1
     assert 0.7 <= found.registers / profile.registers <= 1.3
+
+
+def test_every_text_is_that_of_a_form() -> None:
+    launches = [
+        one for record in forms.records() for work in record.works for form in work.forms for one in form.launches
+    ]
+    launches += [one for profile in PROFILES for one in profile.launches]
+    named = {name for one in launches for name in (one.source, one.header) if name}
+    assert {path.name for path in forms.FOLDER.glob("*.metal")} == named
