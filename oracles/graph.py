@@ -11,10 +11,15 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+PATIENCE = 30.0
+"""Seconds that another process is waited for: whoever holds a lock longer may be stopped, or mean harm."""
+
+PAUSE = 0.02
 _known: set[tuple[str, ...]] = set()
 
 
@@ -22,7 +27,8 @@ _known: set[tuple[str, ...]] = set()
 def compiling(*key: str) -> Iterator[None]:
     """Around the evaluation of a graph that `key` tells from others, by one process of this user at a time.
 
-    Only the first time here, since MLX has the graph in memory from then on. Where no lock can be had, nobody waits.
+    Only the first time here, since MLX has the graph in memory from then on. Where no lock can be had, nobody waits,
+    and nobody longer than PATIENCE.
     """
     if key in _known:
         yield
@@ -31,10 +37,24 @@ def compiling(*key: str) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
             descriptor = _locks(tempfile.gettempdir(), os.getpid())
-            fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, place)
-            held.callback(fcntl.lockf, descriptor, fcntl.LOCK_UN, 1, place)
+            if _locked(descriptor, place):
+                held.callback(fcntl.lockf, descriptor, fcntl.LOCK_UN, 1, place)
         yield
     _known.add(key)
+
+
+def _locked(descriptor: int, place: int) -> bool:
+    """Locks one byte; False where somebody else has it for too long."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PAUSE)
+        else:
+            return True
 
 
 @cache

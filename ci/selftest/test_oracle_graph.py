@@ -74,6 +74,14 @@ def test_the_second_of_two_comes_after_the_first_has_ended() -> None:
             assert first.wait() != 0
 
 
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "PATIENCE", 0.1)
+    with holding("softcap") as first:
+        assert first.stdout.readline() == "holds\n"
+        with graph.compiling("softcap"):
+            assert first.poll() is None
+
+
 def test_a_graph_is_known_once_it_was_evaluated_here(monkeypatch: pytest.MonkeyPatch) -> None:
     locked: list[int] = []
     monkeypatch.setattr(graph.fcntl, "lockf", lambda *given: locked.append(given[1]))
@@ -82,7 +90,7 @@ def test_a_graph_is_known_once_it_was_evaluated_here(monkeypatch: pytest.MonkeyP
     for _ in range(2):
         with graph.compiling("softcap"):
             pass
-    exclusive, unlocked = graph.fcntl.LOCK_EX, graph.fcntl.LOCK_UN
+    exclusive, unlocked = graph.fcntl.LOCK_EX | graph.fcntl.LOCK_NB, graph.fcntl.LOCK_UN
     assert locked == [exclusive, unlocked, exclusive, unlocked]
 
 
