@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 
+from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.commands import (
     adapters,
     bench,
@@ -95,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if behind:
         arguments.arguments = behind
     try:
-        with patient() as lost:
+        with patient() as lost, stopwatch.command(stopwatch.LOADED if argv is None else time.monotonic()):
             code = int(arguments.call(arguments))
     except Refusal as refusal:
         from mlx_assay.conformance.quotation import passage

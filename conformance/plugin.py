@@ -208,8 +208,8 @@ class Controller:
     """Gathers records where pytest reports, which with xdist is not where cases run."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.config = config
-        self.screen = config.stash.get(SCREEN, None)
+        self.config, self.screen = config, config.stash.get(SCREEN, None)
+        self._began = stopwatch.began()
         self._session: Session | None = None
         self._crew = Crew(_asked(config))
         config.pluginmanager.register(self._crew, "mlx_assay_crew")
@@ -221,7 +221,7 @@ class Controller:
         if self._session is None:
             from mlx_assay.conformance.session import Session
 
-            self._session = Session(Options.of(self.config), self.screen.judged if self.screen else None)
+            self._session = Session(Options.of(self.config), self.screen.judged if self.screen else None, self._began)
         return self._session
 
     def pytest_report_header(self) -> list[str]:

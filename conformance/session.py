@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -67,13 +67,18 @@ class Account(NamedTuple):
 
 
 class Session:
-    """Gathers records by case id; thread safe, since the report is refreshed from a thread of its own."""
+    """Gathers records by case id; thread safe, since the report is refreshed from a thread of its own.
 
-    def __init__(self, options: Options, watch: Callable[[Record], None] | None = None) -> None:
+    `began` is when the run began, a moment of time.monotonic; the command's beginning unless it is given.
+    """
+
+    def __init__(
+        self, options: Options, watch: Callable[[Record], None] | None = None, began: float | None = None
+    ) -> None:
         self.options = options
         self.path = Path(options.report).absolute() if options.report else None
-        self._started = datetime.now(UTC)
-        self._began = time.monotonic()
+        self._began = stopwatch.began() if began is None else began
+        self._started = datetime.now(UTC) - timedelta(seconds=time.monotonic() - self._began)
         self._declared: list[str] = []
         self._records: dict[str, Record] = {}
         self._worker = Worker()

@@ -179,5 +179,26 @@ def age() -> float:
     return 0.0
 
 
+LOADED = time.monotonic() - time.process_time()
+"""Of time.monotonic, when this process began: it has spent no less than its CPU seconds until here."""
+_command: float | None = None
+
+
+@contextlib.contextmanager
+def command(moment: float) -> Iterator[None]:
+    """What runs inside is one command's, which began at that moment of time.monotonic."""
+    global _command
+    before, _command = _command, moment
+    try:
+        yield
+    finally:
+        _command = before
+
+
+def began() -> float:
+    """The moment at which the command began that runs now; now, where there is none."""
+    return time.monotonic() if _command is None else _command
+
+
 _TICKS = 100
 """Of a second, in which Linux tells when a process began (USER_HZ, proc(5))."""

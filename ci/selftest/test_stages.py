@@ -260,20 +260,25 @@ def test_accounts_of_workers_are_summed() -> None:
     joined.join(tally.stages())
     joined.join(tally.stages())
     assert {one.cpu for one in joined.stages()} == {0.5, 2.0, 4.0, 16.0}
-    lines = [line.split() for line in table(tally.stages(), 12.25)]
+    lines = [line.split() for line in table(tally.stages(), 12.25, 9.5)]
     assert ["implementation", "kernel", "12", "8.00", "65.3%", "8.00"] in lines
     assert ["not", "counted", "1.00", "8.2%"] in lines
-    assert ["all", "12.25", "100.0%"] in lines
+    assert ["all", "12.25", "100.0%", "9.50"] in lines
     assert ["double", "6", "10.00", "implementation's", "kernel", "8.00,", "judge", "2.00"] in lines
-    assert table([]) == []
+    assert table([], 1.0, 1.0) == []
 
 
 def test_a_run_tells_of_its_stages(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     words = ["run", "trellis_code_values", "apply_token_bitmask/*/mask/suffix", "-n", "2", "--executor", "host"]
     command = [sys.executable, "-m", "mlx_assay.conformance.cli", *words, "--report", str(path), "--stages"]
+    before = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     report = decode(path.read_bytes())
+    # From the command's start, what comes before pytest included.
+    own = sum(one.wall for one in report.stages if one.process == "command" and one.stage.startswith("start"))
+    (judged_in,) = (one.wall for one in report.stages if (one.process, one.stage) == ("command", "pytest"))
+    assert judged_in + 0.5 * own < report.seconds < time.monotonic() - before
     started = {one.process: one.count for one in report.stages if one.stage == "start"}
     assert started.keys() == {"command", "judge", "implementation"}
     # One of the command's own, to learn what there is to judge.

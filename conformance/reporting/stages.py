@@ -58,17 +58,18 @@ class Tally:
         ]
 
 
-def table(stages: Sequence[Stage], all_cpu: float = 0.0) -> list[str]:
+def table(stages: Sequence[Stage], all_cpu: float, wall: float) -> list[str]:
     """Lines of plain text: every stage of each process, then what took most for each operation.
 
-    `all_cpu` are the CPU seconds of all processes, those that nobody counted included.
+    `all_cpu` are the CPU seconds of all processes, those that nobody counted included, or 0; `wall` is how long the run
+    took.
     """
     if not stages:
         return []
-    return [*_by_stage(stages, all_cpu), *_by_operation(stages)]
+    return [*_by_stage(stages, all_cpu, wall), *_by_operation(stages)]
 
 
-def _by_stage(stages: Sequence[Stage], all_cpu: float) -> list[str]:
+def _by_stage(stages: Sequence[Stage], all_cpu: float, wall_of_all: float) -> list[str]:
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
     for one in stages:
         for place, number in enumerate((one.count, one.cpu, one.wall)):
@@ -84,7 +85,7 @@ def _by_stage(stages: Sequence[Stage], all_cpu: float) -> list[str]:
     if all_cpu > counted:
         rest = all_cpu - counted
         lines.append(f"{'not counted':<54}{rest:>10.2f}{100 * rest / whole:>7.1f}%")
-    return [*lines, f"{'all':<54}{whole:>10.2f}{100:>7.1f}%"]
+    return [*lines, f"{'all':<54}{whole:>10.2f}{100:>7.1f}%{wall_of_all:>10.2f}"]
 
 
 def _by_operation(stages: Sequence[Stage]) -> list[str]:

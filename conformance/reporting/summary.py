@@ -36,7 +36,7 @@ def closing(report: Report, path: Path | None, cpu: float = 0.0) -> list[str]:
     """
     totals = report.totals
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in totals.verdicts().items())
-    lines = table(report.stages, cpu)
+    lines = table(report.stages, cpu, report.seconds)
     lines += [f"cases: {totals.executed} of {totals.declared} executed" + (f": {counts}" if counts else "")]
     judging = sorted({name for record in report.cases for name in record.oracles})
     lines.append(f"oracles: {', '.join(judging) or 'none'}")
