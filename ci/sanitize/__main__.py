@@ -3,7 +3,8 @@
     python ci/sanitize OUT.json [--tools memcheck,racecheck,initcheck,synccheck] [--jobs 8]
 
 Needs an NVIDIA GPU and compute-sanitizer (the CUDA toolkit's, or the wheel nvidia-cuda-sanitizer-api). Exit code 1:
-a kernel that should be clean is not. docs/cuda.md holds the table that ci/sanitize/table.py makes of OUT.json.
+a kernel that should be clean is not; 2: usage; 3: no GPU, or no compute-sanitizer. docs/cuda.md holds the table that
+ci/sanitize/table.py makes of OUT.json.
 """
 
 import argparse
@@ -17,15 +18,20 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import launches
 
+from mlx_assay.conformance.verbs.refusal import Refusal, checked_executor
+from mlx_assay.conformance.verdict import EXIT_INCOMPLETE
+
 HERE = Path(__file__).resolve().parent
 
+SIDES = ("built-in", "sound", "faulty")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 OPTIONS = {"memcheck": ["--destroy-on-device-error", "kernel"], "racecheck": ["--racecheck-report", "all"]}
 """One process runs many kernels, faulty ones too; of races the default report showed none here."""
@@ -48,10 +54,18 @@ _KERNEL = re.compile(r"custom_kernel_(\w+?)_[0-9a-f]{12}\b")
 
 
 def sanitizer() -> str:
-    """compute-sanitizer's path, or the end."""
-    found = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    """compute-sanitizer's path; Refusal: there is none."""
+    nvidia = find_spec("nvidia")
+    roots = nvidia.submodule_search_locations or () if nvidia else ()
+    wheels = [str(path) for root in roots for path in Path(root).glob("*/bin")]
+    path = os.pathsep.join([*os.get_exec_path(), "/usr/local/cuda/bin", *wheels])
+    found = shutil.which("compute-sanitizer", path=path)
     if found is None:
-        sys.exit("no compute-sanitizer: install the CUDA toolkit, or the wheel nvidia-cuda-sanitizer-api")
+        raise Refusal(
+            "Expected compute-sanitizer but it is not there: install the CUDA toolkit, or the wheel "
+            "nvidia-cuda-sanitizer-api",
+            EXIT_INCOMPLETE,
+        )
     return found
 
 
@@ -155,7 +169,7 @@ def machine() -> dict[str, str]:
     from mlx_assay.impl.executors import describe
 
     asked = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    told = subprocess.run(asked, capture_output=True, text=True).stdout.strip()
+    told = subprocess.run(asked, capture_output=True, text=True).stdout.strip() if shutil.which(asked[0]) else "?"
     version = subprocess.run((sanitizer(), "--version"), capture_output=True, text=True).stdout
     return {
         "gpu": told,
@@ -165,20 +179,47 @@ def machine() -> dict[str, str]:
     }
 
 
+def some_of(known: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Reads names with commas between them."""
+
+    def read(text: str) -> list[str]:
+        names = text.split(",")
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"expected some of {','.join(known)} but got {wrong[0]!r}")
+        return names
+
+    return read
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="python ci/sanitize", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", metavar="OUT.json", type=Path, help="where what was found is written, side by side")
+    tools = "what runs, with commas between (default: %(default)s)"
+    parser.add_argument("--tools", default=",".join(TOOLS), type=some_of(TOOLS), help=tools)
+    sides = "over which kernels: this project's, the corpus's sound ones, its faulty ones (default: %(default)s)"
+    parser.add_argument("--sides", default=",".join(SIDES), type=some_of(SIDES), help=sides)
+    parser.add_argument("--jobs", type=int, default=8, help="processes at a time (default: 8)")
+    return parser.parse_args()
+
+
 def main() -> None:
-    """Runs everything; exit code 1 where what should be clean is not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--tools", default=",".join(TOOLS))
-    parser.add_argument("--sides", default="built-in,sound,faulty", help="which kernels (default: all three)")
-    parser.add_argument("--jobs", type=int, default=8)
-    given = parser.parse_args()
-    tools, sides = given.tools.split(","), launches.sides()
+    """Runs everything; exit code 1 where what should be clean is not, 3 where nothing can run."""
+    given = arguments()
+    try:
+        checked_executor("cuda")
+        sanitizer()
+    except Refusal as refusal:
+        print(f"ci/sanitize: {refusal}", file=sys.stderr)
+        sys.exit(refusal.code)
+    tools, sides = given.tools, launches.sides()
     faulty = [name for name in sides["faulty"] if name.partition("/")[0] not in NEVER]
     document: dict[str, Any] = {"machine": machine(), "faults": kinds_of_faults()}
     asked = {"built-in": list(sides["built-in"]), "sound": list(sides["sound"]), "faulty": faulty}
     for side, names in asked.items():
-        if side not in given.sides.split(","):
+        if side not in given.sides:
             continue
         document[side] = all_of(tools, side, names, given.jobs)
         document.setdefault("launched", {})[side] = len(names)
