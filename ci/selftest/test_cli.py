@@ -94,7 +94,7 @@ def test_a_staged_run_conforms_from_a_folder_with_its_own_configuration(tmp_path
         "mlx-assay-report.json",
         "pytest.ini",
     ]
-    last = done.stdout.rstrip().splitlines()
+    last = done.stdout.splitlines()
     assert last[-1].startswith("conforms in ")
     assert last[-2] == f"report: {tmp_path / 'mlx-assay-report.json'}"
     assert f"cases: {len(selected())} of {len(selected())} executed: {len(selected())} same-bits" in last
@@ -107,7 +107,7 @@ def test_a_differing_case_is_told_as_it_comes(tmp_path: Path, workers_: str) -> 
     done = ran(tmp_path, "run", QUERY, "-n", workers_, stage={"verdicts": {victim: "differs"}})
     assert done.returncode == EXIT_DIFFERS
     assert done.stdout.count(f"differs: {victim}: got 0x01 want 0x02\n  policy same-bits") == 1
-    assert done.stdout.rstrip().splitlines()[-1].startswith("differs in ")
+    assert done.stdout.splitlines()[-1].startswith("differs in ")
 
 
 def test_a_crash_of_a_worker_costs_one_case(tmp_path: Path) -> None:

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from mlx_assay.conformance.cli import main
+from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.report import Campaign, Row, encode, score, totals
 from mlx_assay.fixtures.kind import all_cases, kinds
 
 FOLD = "trellis_fold"
+IDS = [mutant.id for mutant in all_mutants().values() if FOLD in mutant.source.operations]
 
 
 def report(killers: list[str], *, selected: int | None = None) -> Campaign:
     rows = [
-        Row(f"m{number}", FOLD, "shift", "fold.metal:1:1", "killed" if by else "survived", by)
-        for number, by in enumerate(killers)
+        Row(name, FOLD, "shift", "fold.metal:1:1", "killed" if by else "survived", by)
+        for name, by in zip(IDS, killers, strict=False)
     ]
     count = len(rows) if selected is None else selected
     return Campaign(
@@ -48,7 +50,19 @@ def test_who_killed_is_enough_and_kinds_without_a_kill_are_told(
     assert set(one["needless"]) == every - {cases[0].kind, cases[-1].kind}
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith(f"{FOLD}: 2 of {len(cases)} cases (")
-    assert told[1:] == [f"  no mutant needed {kind}" for kind in one["needless"]]
+    assert (one["told"], one["planted"]) == (5, len(IDS))
+    assert told[1].startswith(f"  the report tells of 5 of the {len(IDS)} mutants of its kernels: ")
+    assert told[2:] == [f"  no mutant needed {kind}" for kind in one["needless"]]
+
+
+def test_of_all_mutants_no_number_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = next(case for case in all_cases("quick") if case.operation == FOLD)
+    file = tmp_path / "mutants.json"
+    file.write_bytes(encode(report([case.id] * len(IDS))))
+    assert main(["mutate", "--needless", str(file)]) == 0
+    told = capsys.readouterr().out
+    assert f"kill all {len(IDS)} mutants" in told
+    assert "of its kernels" not in told
 
 
 def test_a_report_that_is_not_whole_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

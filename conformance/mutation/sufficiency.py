@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from mlx_assay.conformance.counting import counted
+from mlx_assay.conformance.mutation.mutant import all_mutants
 from mlx_assay.conformance.mutation.report import Campaign
 from mlx_assay.conformance.mutation.ruling import KILLED
 from mlx_assay.conformance.splitting import expected
@@ -20,7 +22,8 @@ class Sufficient(msgspec.Struct, frozen=True, kw_only=True):
     """Of one operation: the cases that are enough for the score, and what they and the whole tier take.
 
     Each mutant that a case killed is killed by one of `cases`, the first that did. A smaller set may do as well. Kinds
-    in `needless` have no case among them: they are there for faults that no operator makes.
+    in `needless` have no case among them: they are there for faults that no operator makes, where the reports tell of
+    all mutants of its kernels. They tell of `told` of `planted`.
     """
 
     operation: str
@@ -30,6 +33,8 @@ class Sufficient(msgspec.Struct, frozen=True, kw_only=True):
     tier_cases: int
     tier_seconds: float
     needless: list[str]
+    told: int
+    planted: int
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +60,15 @@ def sufficient(reports: Sequence[Campaign]) -> Document:
     groups: dict[str, list[Case]] = {}
     for case in all_cases("quick"):
         groups.setdefault(case.operation, []).append(case)
-    found = [_of(operation, cases, counts) for operation, cases in groups.items()]
+    told = {row.id for report in reports for row in report.mutants}
+    found = [_of(operation, cases, counts, told) for operation, cases in groups.items()]
     return Document(complete=all(report.complete for report in reports), operations=[one for one in found if one.cases])
 
 
-def _of(operation: str, cases: Sequence[Case], counts: dict[str, int]) -> Sufficient:
+def _of(operation: str, cases: Sequence[Case], counts: dict[str, int], told: Collection[str]) -> Sufficient:
     kept = sorted((case for case in cases if case.id in counts), key=lambda case: (-counts[case.id], case.id))
     killing = {case.kind for case in kept}
+    planted = [mutant.id for mutant in all_mutants().values() if operation in mutant.source.operations]
     return Sufficient(
         operation=operation,
         mutants=sum(counts[case.id] for case in kept),
@@ -70,6 +77,8 @@ def _of(operation: str, cases: Sequence[Case], counts: dict[str, int]) -> Suffic
         tier_cases=len(cases),
         tier_seconds=seconds(cases),
         needless=sorted({case.kind for case in cases} - killing),
+        told=sum(mutant_id in told for mutant_id in planted),
+        planted=len(planted),
     )
 
 
@@ -81,6 +90,11 @@ def lines(document: Document) -> list[str]:
             f"{one.operation}: {len(one.cases)} of {one.tier_cases} cases ({one.seconds:g} of {one.tier_seconds:g} s) "
             f"kill all {one.mutants} mutants that cases kill"
         )
+        if one.told < one.planted:
+            told.append(
+                f"  the report tells of {one.told} of the {counted(one.planted, 'mutant')} of its kernels: the others "
+                "may need what these did not"
+            )
         told += [f"  no mutant needed {kind}" for kind in one.needless]
     if not document.complete:
         told.append("of a campaign that was not run to its end")

@@ -39,8 +39,10 @@ class Seat:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Silences xdist's own lines about its workers, on which no option has an effect."""
+        """Silences what no option does: xdist's own lines about its workers, and pytest's empty ones."""
         self._terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+        if self._terminal is not None:
+            _silence_empty(self._terminal._tw)
         if reporter := session.config.pluginmanager.get_plugin("terminaldistreporter"):
             reporter.write_line = reporter.rewrite = lambda *texts, **markup: None
 
@@ -55,6 +57,17 @@ class Seat:
         finally:
             if self._terminal is not None:
                 self._terminal.stats.pop("", None)
+
+
+def _silence_empty(writer: Any) -> None:
+    """Lines without text, but for those that end one: they would come behind the verdict, since pytest writes late."""
+    line = writer.line
+
+    def told(text: str = "", **markup: bool) -> None:
+        if text or writer.width_of_current_line:
+            line(text, **markup)
+
+    writer.line = told
 
 
 def workers(executor: str, cases: int) -> int:
