@@ -86,9 +86,10 @@ def lines(document: Document) -> list[str]:
     """As text: what is enough, beside the whole tier."""
     told = []
     for one in document.operations:
+        every = "" if one.mutants == 1 else "all "
         told.append(
             f"{one.operation}: {len(one.cases)} of {one.tier_cases} cases ({one.seconds:g} of {one.tier_seconds:g} s) "
-            f"kill all {one.mutants} mutants that cases kill"
+            f"kill {every}{counted(one.mutants, 'mutant')} that cases kill"
         )
         if one.told < one.planted:
             told.append(
