@@ -80,7 +80,8 @@ def test_a_window_that_metal_leaves_open_gives_the_value_of_no_lane() -> None:
     calls = [f"simd_shuffle_and_fill_{way}(v, 7u, 1, {window})" for way in ("down", "up") for window in WINDOWS]
     calls += [f"quad_shuffle_and_fill_{way}(v, 7u, 1, {window})" for way in ("down", "up") for window in (0, 8)]
     lines = ["uint i = thread_index_in_threadgroup, v = a[i];"]
-    lines += [f"out[{k} * 32 + i] = {call};" for k, call in enumerate(calls)]
+    # Each lane has its own value from the shuffle before, which stays where nothing is put in its place.
+    lines += [f"v = simd_shuffle(v, i); out[{k} * 32 + i] = {call};" for k, call in enumerate(calls)]
     kernel = metal_kernel("windows", ["a"], ["out"], "\n".join(lines))
     with use("host"):
         (out,) = kernel(
