@@ -226,3 +226,23 @@ def test_nothing_is_left_behind(bench: Bench) -> None:
     assert len(os.listdir(bench.scratch)) == 1
     bench.implementation.close()
     assert os.listdir(bench.scratch) == []
+
+
+WATCHED = """
+import os, sys
+from mlx_assay.conformance.adapters.guardian import Guardian
+from mlx_assay.conformance.process import bounds
+bounds.leave_to(Guardian(sys.argv[1]).release)
+lifeline, judge = os.pipe()
+os.close(judge)
+bounds._watch(lifeline)
+"""
+
+
+def test_a_folder_is_removed_before_its_group_is_ended(tmp_path: Path) -> None:
+    """Where the judge's end is noticed before the system ends the process, as it is on macOS, and under load."""
+    folder = tmp_path / "program"
+    (folder / "inside").mkdir(parents=True)
+    done = subprocess.run([sys.executable, "-c", WATCHED, str(folder)], start_new_session=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert not folder.exists()

@@ -21,3 +21,8 @@ class Guardian:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+    def release(self) -> None:
+        """Lets it do its work while this process still lives."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()

@@ -15,7 +15,7 @@ import msgspec
 
 from mlx_assay.conformance import stopwatch
 from mlx_assay.conformance.process.beginning import begun, settle
-from mlx_assay.conformance.process.bounds import limit_files
+from mlx_assay.conformance.process.bounds import leave_to, limit_files
 from mlx_assay.conformance.process.material import ChangedInput, Material
 from mlx_assay.conformance.process.pipes import Channel
 from mlx_assay.conformance.process.protocol import (
@@ -221,6 +221,7 @@ def _program(start: Start) -> Subject:
     assert start.program is not None
     limit_files()
     guardian = Guardian(start.program.folder)
+    leave_to(guardian.release)
     try:
         told = start.program
         program = Program(told.argv, told.folder, told.executor, told.parameters, seconds=told.seconds)
