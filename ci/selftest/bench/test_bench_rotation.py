@@ -34,7 +34,9 @@ def test_beyond_the_cache_in_it_and_next_to_nothing(query: str, monkeypatch: pyt
     read = asked.moved.read
     for rotation, rounds in ((beyond, 2), (near, 2), (tiny, 5)):
         assert 32 <= rotation.timed // rounds <= 256
-        assert rotation.compared == rotation.timed
+        # On a busy machine queues are asked for once more, to confirm what looked like a trick.
+        assert rotation.compared >= rotation.timed
+        assert (rotation.compared - rotation.timed) % (rotation.timed // rounds) == 0
         assert rotation.checked == rounds + (2 if rounds == 2 else 0)
         assert [entry.name for entry in rotation.entries] == ["", "stock"]
         assert all(entry.figure is not None and entry.lazy for entry in rotation.entries)
