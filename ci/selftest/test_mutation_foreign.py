@@ -144,8 +144,16 @@ def test_launches_are_looked_at_in_all_dtypes_and_from_all_over_their_cases() ->
     ("arguments", "code", "words"),
     [
         (["--implementation", "cmd: bun kernels.ts"], 2, "Expected a module, or module:object"),
-        (["--implementation", "nowhere_at_all"], 3, "No module named 'nowhere_at_all'"),
-        (["--tests", "no-such-command"], 3, "Expected a command that runs tests but 'no-such-command' does not"),
+        (["--implementation", "nowhere_at_all"], 2, "but 'nowhere_at_all' failed: ModuleNotFoundError: No module"),
+        (["--implementation", "json:nowhere"], 2, "but 'json:nowhere' failed: AttributeError: "),
+        (["--implementation", "json"], 2, "Expected 'json' to have a function of apply_token_bitmask, "),
+        (["--tests", ""], 2, "Expected a command that runs tests, as in 'pytest tests', but got ''"),
+        (["--tests", "pytest 'unclosed"], 2, "No closing quotation"),
+        (
+            ["--tests", "no-such-command"],
+            2,
+            "Expected a command that runs tests but 'no-such-command' is no program here",
+        ),
         (["--tests", "pytest", "--operator", "launcher-order"], 2, "Expected an operator on Metal text"),
         (["--tests", "pytest", "--implementation", "json"], 2, "Expected --implementation or --tests but got both"),
         (["--tests", "pytest", "--judge"], 2, "Expected --judge or --implementation"),
@@ -156,7 +164,9 @@ def test_a_choice_that_cannot_be_meant(
     arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["mutate", *arguments]) == code
-    assert words in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
 
 
 def test_a_fault_is_planted_in_its_own_kernel_alone() -> None:

@@ -115,6 +115,8 @@ def _measured(request: Request, executor: str, asked: tuple[Asked, ...], paths: 
     with ExitStack() as stack:
         side = _side(request.implementation, executor, request.limit, stack)
         against = None if request.against is None else _side(request.against, executor, request.limit, stack)
+        if against is not None:
+            _comparable(asked, side, against)
         copy = copied(side.measuring, executor)
         report = Report(
             schema=SCHEMA,
@@ -149,6 +151,16 @@ def _measured(request: Request, executor: str, asked: tuple[Asked, ...], paths: 
     if not report.results:
         print("mlx-assay: nothing was measured", file=sys.stderr)
     return msgspec.structs.replace(report, complete=True)
+
+
+def _comparable(asked: Iterable[Asked], side: Side, against: Side) -> None:
+    """What is measured must be there to stand beside it."""
+    measured = {one.operation for one in asked} & set(side.measuring.operations)
+    if lacking := sorted(measured - set(against.measuring.operations)):
+        raise Refusal(
+            f"Expected an implementation of {', '.join(lacking)} for --against but {against.name} has none: "
+            "name benchmarks of operations that both have"
+        )
 
 
 def _side(text: str | None, executor: str, limit: float, stack: ExitStack) -> Side:

@@ -8,16 +8,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlx_assay.conformance.adapters.target import PROGRAM, NoTarget, target
 from mlx_assay.conformance.counting import counted
 from mlx_assay.conformance.mutation import report
 from mlx_assay.conformance.mutation.campaign import spent
 from mlx_assay.conformance.mutation.catalogue import METAL
 from mlx_assay.conformance.mutation.foreign.faults import Fault, faults, launched
-from mlx_assay.conformance.mutation.foreign.noticing import Cases, Noticing, NoticingError, Tests
+from mlx_assay.conformance.mutation.foreign.noticing import Cases, CommandError, Noticing, NoticingError, Tests
 from mlx_assay.conformance.mutation.foreign.plant import Order
 from mlx_assay.conformance.mutation.judge.faults import sampled
 from mlx_assay.conformance.mutation.ruling import KILLED, SURVIVED, Ruling
-from mlx_assay.conformance.process.implementation import ImplementationError
+from mlx_assay.conformance.process.implementation import Implementation, ImplementationError
 from mlx_assay.conformance.verbs.interruption import interruptible
 from mlx_assay.conformance.verbs.mutate import Progress, Say, checked_file, told
 from mlx_assay.conformance.verbs.operators import check_known, met
@@ -40,7 +41,7 @@ def foreign_mutants(
 ) -> int:
     """Runs a campaign; exit codes and reports are those of one against the built-in kernels."""
     checked_executor("host")
-    target, for_page = checked_file(json), checked_file(html)
+    for_json, for_page = checked_file(json), checked_file(html)
     check_known(operators, [operator.name for operator in METAL], "an operator on Metal text")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mlx-assay-planted-") as scratch:
@@ -58,19 +59,32 @@ def foreign_mutants(
             kernels_met = len({mutant.operation for mutant in mutants})
             say(f"{counted(len(mutants), 'mutant')} of {counted(kernels_met, 'kernel')}")
             rulings = _ruled(noticing, [fault for fault in found if fault.mutant.id in kept], folder)
+        except CommandError as error:
+            raise Refusal(str(error)) from None
         except (NoticingError, ImplementationError) as error:
             raise Refusal(str(error), EXIT_INCOMPLETE) from None
     complete = len(rulings) == len(mutants)
     made = report.campaign(mutants, rulings, complete=complete, seconds=spent(began), workers=1, unlaunched=unlaunched)
-    return told(made, {}, target, for_page, say)
+    return told(made, {}, for_json, for_page, say)
 
 
 def _noticing(implementation: str | None, tests: str | None, folder: Path, limit: float) -> Noticing:
     if tests is not None:
         return Tests(tests, folder, limit)
-    if implementation is None or implementation.startswith("cmd:"):
+    if implementation is None or implementation.startswith(PROGRAM):
         raise Refusal(f"Expected a module, or module:object, whose kernels are launched here, but got {implementation}")
-    return Cases(implementation, folder, limit)
+    return Cases(_module(implementation, limit), folder, limit)
+
+
+def _module(text: str, limit: float) -> str:
+    """The module that is meant, imported once without a fault: what is wrong with it is told by its own name."""
+    try:
+        found = target(text)
+        with Implementation(text, "host", limit) as implementation:
+            assert implementation.operations
+    except (NoTarget, ImplementationError) as error:
+        raise Refusal(str(error).partition("\n")[0]) from None
+    return found.module or text
 
 
 def _observed(noticing: Noticing, folder: Path) -> tuple[list[Fault], list[str]]:

@@ -108,6 +108,11 @@ def test_a_trick_is_named(tmp_path: Path) -> None:
         ([ARGMAX, "--cases", "apply_token_bitmask"], 3, "nothing is measured unjudged"),
         ([ARGMAX, "--model", "h200"], 2, "Expected --model beside --against"),
         ([ARGMAX, "--against", "greedy", "--model", "h100"], 2, "Expected a modelled device, h200, m1-max, but got"),
+        (
+            [ARGMAX, "--against", "json"],
+            2,
+            "Expected an implementation of normalized_argmax for --against but json has",
+        ),
         (["--rounds", "0"], 2, "Expected a number"),
         (["--executor", "metal"], 3, "cannot run here"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,10 @@ class NoticingError(RuntimeError):
     """Without any fault it fails already, or nothing is launched."""
 
 
+class CommandError(ValueError):
+    """A command of tests that cannot be meant: no words, or no program that is there."""
+
+
 class Noticing(Protocol):
     """Runs an implementation under an order."""
 
@@ -52,7 +57,8 @@ class Tests:
     """A command that runs their tests: pytest, or what runs it."""
 
     def __init__(self, command: str, folder: Path, limit: float) -> None:
-        words = shlex.split(command)
+        """CommandError: it is none."""
+        words = _words(command)
         self._command = [sys.executable, "-m", *words] if words[:1] == ["pytest"] else words
         self._folder, self._limit = folder, limit
         self._answer = folder / "answer.json"
@@ -85,6 +91,19 @@ class Tests:
             found = msgspec.json.decode(answer.read_bytes(), type=Answer)
             return f"{COMPILATION if found.uncompiled else TEST}: {found.test}"
         return f"{TEST}: {_ending(code)}" if code else ""
+
+
+def _words(command: str) -> list[str]:
+    """As a shell splits them."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise CommandError(f"Expected a command that runs tests but got {command!r}: {error}") from None
+    if not words or not words[0]:
+        raise CommandError(f"Expected a command that runs tests, as in 'pytest tests', but got {command!r}")
+    if shutil.which(words[0]) is None and words[0] != "pytest":
+        raise CommandError(f"Expected a command that runs tests but {words[0]!r} is no program here")
+    return words
 
 
 def _ending(code: int) -> str:
