@@ -169,6 +169,13 @@ def _stored(trial: Trial) -> Iterator[np.ndarray]:
     yield trial.right.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
+def _minus_zero(trial: Trial) -> Iterator[np.ndarray]:
+    """The sum of -0 alone, which +0 before it makes +0."""
+    alone = (trial.plain["partial"] == 0).all((0, 1)) & np.signbit(trial.plain["partial"]).all((0, 1))
+    yield np.where(alone, trial.right.dtype.type(-0.0), trial.right)
+
+
+MINUS_ZERO = Wrong("a sum that begins at -0", _minus_zero)
 STORED = Wrong("values rounded to bfloat16 as stored weights are", _stored)
 SCALES_HALF = Wrong("scales read as if they were of float16", _other_dtype)
 CUT_WEIGHTS = Wrong("stored weights that are cut", _cut_weights)
