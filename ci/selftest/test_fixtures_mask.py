@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from mlx_assay.conformance.adapters.program import Told, plain_array
 from mlx_assay.fixtures import mask_arguments, mask_lengths, mask_shapes, masked_logits, token_bitmask
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.draw import Draw
@@ -23,7 +24,7 @@ from mlx_assay.fixtures.masks import (
     words_of,
 )
 from mlx_assay.fixtures.power import digest, free_passes
-from mlx_assay.fixtures.tensor import Tensor
+from mlx_assay.fixtures.tensor import SWAP, Tensor, viewed
 
 MODULES = (token_bitmask, mask_lengths, masked_logits, mask_shapes, mask_arguments)
 KINDS: list[Kind] = [kind for module in MODULES for kind in module.KINDS]
@@ -215,6 +216,21 @@ def test_views_that_cannot_be_are_refused() -> None:
             bits_tensor(words_of(1, 2), view, "torch")
     with pytest.raises(ValueError, match="all alike"):
         bits_tensor(words_of(1, 2), "broadcast")
+    for container in ("mx", "torch"):
+        with pytest.raises(ValueError, match="of a NumPy array alone but got one of " + container):
+            Tensor(words_of(1, 2), (SWAP,), container)
+
+
+def test_swapped_words_keep_their_values_in_other_bytes() -> None:
+    words = Tensor(words_of(1, 0x80000002), (SWAP,), "numpy")
+    handed = viewed(words.base, words.steps, np)
+    assert not handed.dtype.isnative
+    assert handed.tobytes() == words.base.byteswap().tobytes()
+    assert words.array.dtype.isnative
+    assert np.array_equal(words.array, words.base)
+    with pytest.raises(Told, match="machine's byte order") as refused:
+        plain_array(handed)
+    assert refused.value.kind == "TypeError"
 
 
 PINNED = {

@@ -180,7 +180,12 @@ def plain_array(value: Any) -> np.ndarray | None:
     if isinstance(value, mx.array):
         words = np.array(value.view(_unsigned[value.dtype.size]))
         return words.view(DTYPES[str(value.dtype).removeprefix("mlx.core.")])
-    return np.array(value, order="C") if isinstance(value, np.ndarray) else None
+    if not isinstance(value, np.ndarray):
+        return None
+    if not value.dtype.isnative:
+        # A file of tensors cannot say the byte order, so that no program could refuse it.
+        raise Told("TypeError", f"Expected an array in the machine's byte order but got {value.dtype}")
+    return np.array(value, order="C")
 
 
 def mlx_array(array: np.ndarray) -> mx.array:

@@ -12,7 +12,7 @@ from mlx_assay.conformance.record import Place
 from mlx_assay.fixtures.case import Case, Subcase
 from mlx_assay.fixtures.tensor import Step, Tensor
 
-LAYOUTS = {"transpose": "transposed", "slice": "strided", "broadcast": "broadcast"}
+LAYOUTS = {"transpose": "transposed", "slice": "strided", "broadcast": "broadcast", "swap": "byte-swapped"}
 
 
 def title(case: Case, subcase: Subcase) -> str:
