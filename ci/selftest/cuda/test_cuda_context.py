@@ -49,16 +49,20 @@ def test_an_address_that_an_alignment_does_not_allow(source: str) -> None:
     assert "misaligned address: the likely cause is" in done.stdout
 
 
-def test_a_kernel_in_a_trace_is_named_and_the_next_case_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "wandering_trace.py").write_text(
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_case_that_ends_the_gpus_context_is_an_error_and_the_next_one_runs(
+    traced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "wandering_trace" if traced else "wandering"
+    (tmp_path / f"{name}.py").write_text(
         "import mlx.core as mx\nfrom mlx_assay.impl.executors import metal_kernel\n"
         'kernel = metal_kernel("wanders", ["a"], ["out"], "out[0] = uint(float(a[1ul << 40]));")\n'
-        "@mx.compile\n"
+        f"{'@mx.compile' if traced else ''}\n"
         "def normalized_argmax(logits):\n    return kernel(inputs=[logits], output_shapes=[logits.shape[:-1]], "
         "output_dtypes=[mx.uint32], grid=(1, 1, 1), threadgroup=(1, 1, 1))[0]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with Implementation("wandering_trace", "cuda", 60) as implementation:
+    with Implementation(name, "cuda", 60) as implementation:
         cases = list(kinds()["normalized_argmax", "shape/rows"].cases("quick"))[:2]
         records = [judge(case, implementation) for case in cases]
     for record in records:

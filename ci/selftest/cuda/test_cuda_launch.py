@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -11,10 +10,6 @@ import numpy as np
 import pytest
 from machine import NEEDS_GPU
 
-from mlx_assay.conformance.judging.judge import judge
-from mlx_assay.conformance.process.implementation import Implementation
-from mlx_assay.conformance.verdict import Verdict
-from mlx_assay.fixtures.kind import kinds
 from mlx_assay.impl import cuda_metal, host_metal, metal_kernel
 from mlx_assay.impl.executors import poison, use
 from mlx_assay.impl.executors.fidelity import switched
@@ -192,21 +187,3 @@ with use("cuda"), choice.guarded():
 def test_an_illegal_address_is_told_with_the_kernels_name() -> None:
     done = subprocess.run((sys.executable, "-c", STRAY), capture_output=True, text=True, timeout=120, check=False)
     assert "told: [metal_kernel] kernel 'wanders' on the cuda executor" in done.stdout, done.stdout + done.stderr
-
-
-def test_a_case_that_ends_the_gpus_context_is_an_error_and_the_next_one_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "wandering.py").write_text(
-        "import mlx.core as mx\nfrom mlx_assay.impl.executors import metal_kernel\n"
-        'kernel = metal_kernel("wanders", ["a"], ["out"], "out[0] = uint(float(a[1ul << 40]));")\n'
-        "def normalized_argmax(logits):\n    return kernel(inputs=[logits], output_shapes=[logits.shape[:-1]], "
-        "output_dtypes=[mx.uint32], grid=(1, 1, 1), threadgroup=(1, 1, 1))[0]\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with Implementation("wandering", "cuda", 60) as implementation:
-        cases = list(kinds()["normalized_argmax", "shape/rows"].cases("quick"))[:2]
-        records = [judge(case, implementation) for case in cases]
-    for record in records:
-        assert record.verdict is Verdict.ERROR, record.message
-        assert "kernel 'wanders' on the cuda executor" in record.message
