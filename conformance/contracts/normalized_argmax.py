@@ -103,12 +103,13 @@ def denormals_decide(arguments: Arguments) -> bool:
     if lse.dtype == np.float16:
         return False
     reference = load("numpy_reference")
-    flushed = _flushed(reference.scores(_flushed(logits), _flushed(lse)))
+    scores = flushed(reference.scores(flushed(logits), flushed(lse)))
     kept = reference.argmax_given(logits, lse, nan_rule())
-    return bool((reference.winners(flushed, nan_rule()) != kept).any())
+    return bool((reference.winners(scores, nan_rule()) != kept).any())
 
 
-def _flushed(values: np.ndarray) -> np.ndarray:
+def flushed(values: np.ndarray) -> np.ndarray:
+    """The values with a zero for each denormal."""
     return np.where(denormal(values), values.dtype.type(0), values)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlx_assay.conformance.contracts.normalized_argmax import flushed
 from mlx_assay.conformance.sweeping.sweep import Sweep
 from mlx_assay.fixtures.case import Case, Subcase
-from mlx_assay.fixtures.encoding import is_denormal
 from mlx_assay.fixtures.tensor import DTYPES, Tensor
 
 BFLOAT16 = DTYPES["bfloat16"]
@@ -48,8 +48,8 @@ def pairs(block: int) -> Subcase:
 def _neighbour(words: np.ndarray, own: np.ndarray, lse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The neighbours, each its logit itself where only a denormal sets the scores apart; and whose scores are tied."""
     kept = _scores(words, lse) == _scores(own, lse)
-    flushed = _flushed_scores(words, lse) == _flushed_scores(own, lse)
-    return np.where(kept == flushed, words, own), kept | flushed
+    read = _flushed_scores(words, lse) == _flushed_scores(own, lse)
+    return np.where(kept == read, words, own), kept | read
 
 
 def _scores(words: np.ndarray, lse: np.ndarray) -> np.ndarray:
@@ -60,11 +60,7 @@ def _scores(words: np.ndarray, lse: np.ndarray) -> np.ndarray:
 
 
 def _flushed_scores(words: np.ndarray, lse: np.ndarray) -> np.ndarray:
-    return _flushed(_scores(_flushed(words.view(BFLOAT16)).view(np.uint16), _flushed(lse)))
-
-
-def _flushed(values: np.ndarray) -> np.ndarray:
-    return np.where(is_denormal(values), values.dtype.type(0), values)
+    return flushed(_scores(flushed(words.view(BFLOAT16)).view(np.uint16), flushed(lse)))
 
 
 def told(subcase: Subcase, index: tuple[int, ...]) -> str:
